@@ -41,6 +41,11 @@ void Direct::end_program(unsigned host, unsigned program) {
         fabric_.end_session(*caller.mapped().session);
 }
 
+const Session *Direct::session_of(unsigned host, unsigned program) const {
+    const auto caller = callers_.find(uint64_t{program} << 8 | host);
+    return caller == callers_.end() ? nullptr : caller->second.session;
+}
+
 void Direct::advance(uint64_t nanoseconds) {
     const std::lock_guard held(lock_);
     fabric_.advance(fabric_.now() + nanoseconds);

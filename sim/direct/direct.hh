@@ -25,6 +25,7 @@ class Direct {
     void use_host(unsigned host, unsigned program = 0);
     // As at the end of a process. The caller has the lock.
     void end_program(unsigned host, unsigned program);
+    const Session *session_of(unsigned host, unsigned program) const; // NULL: it has none
     void advance(uint64_t nanoseconds);
     Fabric &fabric() { return fabric_; }
     std::mutex &lock() { return lock_; } // each call holds it

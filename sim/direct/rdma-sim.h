@@ -108,7 +108,12 @@ struct rdma_sim_test {
     const struct rdma_sim_memory *memories;
     unsigned memory_count;
     const char *platform; /* as of "rdma-sim --platform"; default: "direct-write" */
+    unsigned flags;
 };
+
+/* A program that ends with status 0 and has not destroyed all its objects is a finding, but not
+ * one that leaves a device open. */
+#define RDMA_SIM_TEST_LEAKS 1
 
 #define RDMA_SIM_FOUND (-1)
 

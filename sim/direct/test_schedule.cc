@@ -147,12 +147,37 @@ void TestSchedule::begin(TestProgram &program) {
         find(std::string("no memory for the stack of a program: ") + strerror(errno));
 }
 
+// A context and its channel are those of librdmacm, which keeps them until the process ends.
+void TestSchedule::find_leaks() {
+    static constexpr const char *KINDS[Object::KINDS] = {"context",
+                                                         "channel",
+                                                         "protection domain",
+                                                         "memory region",
+                                                         "memory window",
+                                                         "completion queue",
+                                                         "shared receive queue",
+                                                         "queue pair",
+                                                         "address handle",
+                                                         "XRC domain",
+                                                         "CM ID",
+                                                         "multicast group"};
+    const Session *const session = direct_->session_of(player->given->host, player->id);
+    for (const auto &[handle, object] : fabric().objects())
+        if (session && object->session == session && object->kind != Object::CONTEXT &&
+            !(object->kind == Object::CHANNEL &&
+              static_cast<const Channel &>(*object).purpose == Channel::ASYNC))
+            return find(player->name + " ends with status 0 without destroying its " +
+                        KINDS[object->kind]);
+}
+
 void TestSchedule::end_program(int status) {
     if (status != 0 && occurred_ == 0)
         find(player->name + " ends with status " + std::to_string(status));
     trace(player->name, "ends with status " + std::to_string(status));
     {
         const std::lock_guard held(direct_->lock());
+        if (status == 0 && (exploration_.test.flags & RDMA_SIM_TEST_LEAKS) != 0)
+            find_leaks();
         direct_->end_program(player->given->host, player->id);
     }
     changes_++;

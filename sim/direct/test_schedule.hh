@@ -95,6 +95,7 @@ class TestSchedule : Clock, TestFaults {
     void apply_fault(const Fault &fault);
     Chooser::Window window();
     void find(const std::string &what);
+    void find_leaks();
     void trace(const std::string &who, const std::string &what) const;
 
     TestExploration &exploration_;

@@ -15,13 +15,16 @@
 
 typedef int (*main_function)(int, char **);
 
-// Returns the main() of a module in the directory $MODULES.
+// Returns the main() of a module in the directory $MODULES. A module finds its libraries from
+// its own directory, also if its name is a symbolic link.
 static inline main_function find_main(const char *module) {
     char path[4096];
     const char *const directory = getenv("MODULES");
     snprintf(path, sizeof(path), "%s/%s.so", directory ? directory : ".", module);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    char *const file = realpath(path, NULL);
+    void *handle = dlopen(file ? file : path, RTLD_NOW | RTLD_LOCAL);
     main_function found = NULL;
+    free(file);
     if (handle)
         *(void **)&found = dlsym(handle, "main");
     if (!found) {

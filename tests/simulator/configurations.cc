@@ -6,13 +6,6 @@
 #include "simulation.hh"
 
 const std::vector<Configuration> configurations = {
-    {.name = "connection", .example = "01-connection", .oracle = &durability, .clients = 2},
-    {.name = "read", .example = "02-read-to-volatile", .oracle = &durability, .clients = 2},
-    {.name = "read-persistent",
-     .example = "03-read-to-persistent",
-     .oracle = &durability,
-     .clients = 2},
-    {.name = "write", .example = "04-write-to-persistent", .oracle = &durability, .clients = 2},
     {.name = "flush", .example = "05-flush-to-persistent", .oracle = &durability, .clients = 2},
     {.name = "flush-plain",
      .example = "05-flush-to-persistent",

@@ -134,6 +134,42 @@ static void poll_is_ended_by_an_event_or_its_time(void **state) {
     assert_int_equal(rdma_sim_poll(NULL, 0, 0), 0);
 }
 
+/* ---- objects that are left ------------------------------------------------------------------
+ */
+
+/* `argument`: whether the last one is destroyed. */
+static int create_objects(void *argument) {
+    struct ibv_device **const list = ibv_get_device_list(NULL);
+    struct ibv_context *const device = ibv_open_device(*list);
+    struct ibv_pd *const pd = ibv_alloc_pd(device);
+    struct ibv_comp_channel *const channel = ibv_create_comp_channel(device);
+    struct ibv_cq *const cq = ibv_create_cq(device, 1, NULL, channel, 0);
+    MUST(pd != NULL && channel != NULL && cq != NULL);
+    MUST(ibv_destroy_cq(cq) == 0 && ibv_destroy_comp_channel(channel) == 0);
+    if (*(const int *)argument)
+        MUST(ibv_dealloc_pd(pd) == 0);
+    ibv_free_device_list(list); /* the device remains open */
+    return 0;
+}
+
+static void object_that_is_left_is_a_finding_if_wanted(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        int destroys = i % 2 == 1;
+        const struct rdma_sim_program program = {1, create_objects, &destroys, "creator"};
+        const struct rdma_sim_test test = {.options = {.hosts = 1},
+                                           .programs = &program,
+                                           .program_count = 1,
+                                           .schedules = 1,
+                                           .flags = i < 2 ? RDMA_SIM_TEST_LEAKS : 0};
+        assert_int_equal(rdma_sim_explore(&test), i == 0 ? RDMA_SIM_FOUND : 0);
+        if (i == 0)
+            assert_non_null(
+                strstr(rdma_sim_error(),
+                       "creator ends with status 0 without destroying its protection domain"));
+    }
+}
+
 /* ---- random numbers, and faults that end programs ------------------------------------------
  */
 
@@ -273,6 +309,7 @@ int main(void) {
         cmocka_unit_test(endless_program_after_a_fault_is_no_finding),
         cmocka_unit_test(program_with_long_waits_is_no_finding),
         cmocka_unit_test(poll_is_ended_by_an_event_or_its_time),
+        cmocka_unit_test(object_that_is_left_is_a_finding_if_wanted),
         cmocka_unit_test(random_numbers_depend_on_the_seed_only),
         cmocka_unit_test(killed_program_is_started_again_or_not),
         cmocka_unit_test(program_that_is_frozen_at_a_power_failure_is_started_again),
