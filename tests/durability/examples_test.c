@@ -31,6 +31,7 @@ static const struct example {
     const char *claim;
     int owner; // of the file
     size_t blocks;
+    bool has_direct_write;
 } examples[] = {
     {.name = "connection", .modules = "01-connection"},
     {.name = "read", .modules = "02-read-to-volatile"},
@@ -46,6 +47,15 @@ static const struct example {
      .claim = "arrived in persistent memory",
      .owner = SERVER,
      .blocks = 1},
+    {.name = "flush",
+     .modules = "05-flush-to-persistent",
+     .number = 5,
+     .claim = "they are persistent",
+     .owner = SERVER,
+     .blocks = 1,
+     .has_direct_write = true},
+    // The server has no file.
+    {.name = "flush-plain", .modules = "05-flush-to-persistent"},
 };
 
 static const struct configuration {
@@ -68,6 +78,7 @@ static char bytes[BLOCKS_MAX * BLOCK_SIZE] __attribute__((aligned(64))), file[32
 static char wrong[200]; // the first mistake
 static bool is_claimed;
 static unsigned listened, served, ended; // servers, and their clients
+static unsigned starts, known[PROGRAMS]; // of the owner, now and at the start of a program
 
 static void report(const char *what) {
     if (!*wrong)
@@ -92,9 +103,14 @@ static bool has_data(void) {
 static void handle_line(const char *line) {
     if (strstr(line, "(null)"))
         report("a program prints a NULL string");
-    if (strstr(line, "server: listening"))
+    if (strstr(line, "server: listening")) {
         listened = served + 1;
-    if (!example->claim || !strstr(line, example->claim))
+        if (example->claim && example->owner == SERVER && has_data())
+            report("the server has the data before a client writes it");
+    }
+    // A line of a client does not concern a server that was started again.
+    const int program = strncmp(line, "server", strlen("server")) == 0 ? SERVER : CLIENT;
+    if (!example->claim || !strstr(line, example->claim) || known[program] != starts)
         return;
     is_claimed = true;
     if (!has_data() || rdma_sim_check_persistent(bytes, example->blocks * BLOCK_SIZE))
@@ -184,12 +200,20 @@ const char *pmem2_errormsg(void) {
 
 static int run_main(int program) {
     char name[] = "example", address[] = "10.77.0.1", port[] = "7471";
-    char *argv[] = {name, address, port, NULL, NULL};
-    if (example->claim && program == example->owner) {
-        argv[3] = file;
+    char option[] = "--direct-write", *argv[6] = {name};
+    int argc = 1;
+    const bool has_file = example->claim && program == example->owner;
+    if (has_file && example->has_direct_write)
+        argv[argc++] = option;
+    argv[argc++] = address;
+    argv[argc++] = port;
+    if (has_file) {
+        argv[argc++] = file;
+        starts++;
         is_claimed = false; // the program initializes the memory
     }
-    return mains[program](argv[3] ? 4 : 3, argv);
+    known[program] = starts;
+    return mains[program](argc, argv);
 }
 
 static int run_server(void *argument) {
@@ -197,7 +221,7 @@ static int run_server(void *argument) {
     for (; served < CLIENTS; served++) {
         if (run_main(SERVER))
             return EXIT_FAILURE;
-        if (example->owner == SERVER && !has_data())
+        if (example->claim && example->owner == SERVER && !has_data())
             report("the server succeeds without the data");
     }
     return EXIT_SUCCESS;

@@ -6,12 +6,6 @@
 #include "simulation.hh"
 
 const std::vector<Configuration> configurations = {
-    {.name = "flush", .example = "05-flush-to-persistent", .oracle = &durability, .clients = 2},
-    {.name = "flush-plain",
-     .example = "05-flush-to-persistent",
-     .oracle = &durability,
-     .clients = 2,
-     .plain = 1},
     {.name = "connections",
      .example = "06-multiple-connections",
      .oracle = &durability,
@@ -190,7 +184,7 @@ const std::vector<Configuration> configurations = {
      .example = "15-block-mover",
      .oracle = &block_mover,
      .clients = 1,
-     .first_client = "05-flush-to-persistent-client"},
+     .first_client = "10-send-with-imm-client"},
     // Then FORM: the fault of the client of rogue/.
     {.name = "mover-rogue-",
      .example = "15-block-mover",
