@@ -297,7 +297,10 @@ bool TestSchedule::pass_time() {
             next = std::min(next, program.until);
         else if (first.state != TestProgram::START)
             next = std::min(next, first.started_at + SECOND);
-    if (next != NEVER && !waits_forever) {
+    if (waits_forever)
+        next = NEVER;
+    next = std::min(next, fabric().next_deadline());
+    if (next != NEVER) {
         advance(next);
         return true;
     }

@@ -191,12 +191,17 @@ bool Schedule::pass_time() {
     const bool waits_forever = server_->fabric().next_timer() == NEVER &&
                                ::is_idle(server_->fabric().now() - progress_at_,
                                          requests_ - progress_requests_, faults != 0);
-    if (next != NEVER && !waits_forever) {
+    const uint64_t deadline = server_->fabric().next_deadline();
+    if (next < deadline && !waits_forever) {
         advance(next);
         return true;
     }
     if (sockets_->settle()) {
         descriptors_changed();
+        return true;
+    }
+    if (deadline != NEVER) {
+        advance(deadline);
         return true;
     }
     stop_waiting();

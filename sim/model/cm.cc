@@ -411,6 +411,7 @@ void Cm::destroy(CmId &id) {
     notify_peer(id);
     release_port(id);
     fabric_.cancel(id.timer);
+    fabric_.cancel(id.deadline);
     ids_.erase(id.handle);
     id.channel->ids--;
     fabric_.destroy(id);

@@ -44,7 +44,7 @@ struct CmId : Object {
     uint32_t psn = 0, peer_psn = 0;
     CmParam local{}, remote{};
     ibv_ece local_ece{}, remote_ece{};
-    uint64_t timer = 0;
+    uint64_t timer = 0, deadline = 0; // of TIMEWAIT, and of the response of a live program
     std::vector<uint32_t> multicasts; // handles of the groups that it has joined
     CmId() : Object(KIND) {}
     bool connects() const { return state >= SIM_CM_REQ_SENT; }
@@ -95,7 +95,8 @@ class Cm {
 
   private:
     struct Requests; // of one process
-    // 4.096 us * 2^20 (cma.c, CMA_CM_RESPONSE_TIMEOUT); a device repeats this 15 times.
+    // 4.096 us * 2^20 (cma.c, CMA_CM_RESPONSE_TIMEOUT), after which the kernel repeats a
+    // message. Over a link that is cut, the fabric does not repeat it.
     static constexpr uint64_t TIMEOUT = uint64_t{4096} << 20;
     static constexpr uint64_t TIMEWAIT = uint64_t{4096} << 18;
     static constexpr int REJ_CONSUMER_DEFINED = 28; // enum ib_cm_rej_reason
@@ -123,6 +124,7 @@ class Cm {
     void start_timer(uint64_t number, uint64_t timeout);
     void send(const CmId &from, Message::Kind kind, const CmParam &param = {}, int reason = 0);
     void arrive(const Message &message);
+    void await_response(CmId &from, const Message &message);
     void deliver(const Message &message, CmId &to);
     void reply_for_missing_id(const Message &message);
     void expire(const Message &message);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 namespace sim {
 
@@ -27,6 +28,12 @@ int reason_of(const CmId &id, int reason) {
         return reason == REJ_INVALID_SERVICE_ID ? UD_UNSUPPORTED : UD_REJECT;
     return is_iwarp(id) ? -ECONNREFUSED : reason;
 }
+
+// The state of a sender until its message has a response.
+constexpr std::pair<Cm::Message::Kind, sim_cm_state> AWAITED[] = {
+    {Cm::Message::REQ, SIM_CM_REQ_SENT},
+    {Cm::Message::REP, SIM_CM_REP_SENT},
+    {Cm::Message::DREQ, SIM_CM_DREQ_SENT}};
 
 } // namespace
 
@@ -87,14 +94,30 @@ void Cm::start_timer(uint64_t number, uint64_t timeout) {
     });
 }
 
-// cm.c, cm_send_dreq_locked(): a DREQ without a reply expires.
 void Cm::deliver(uint64_t number) {
     const auto delivered = waiting_.extract(number);
-    const Message message = delivered.mapped();
-    fabric_.cancel(message.timer);
-    if (message.kind == Message::DREQ)
-        fabric_.at(fabric_.now() + TIMEOUT, [this, message] { expire(message); });
-    arrive(message);
+    fabric_.cancel(delivered.mapped().timer);
+    arrive(delivered.mapped());
+}
+
+// Limits the time that a live program has for its response. cma.c: CMA_MAX_CM_RETRIES is 15.
+// cma_ib_req_handler() and cma_ib_handler() let the CM reply to a repeated REQ or REP by an
+// MRA, CMA_CM_MRA_SETTING, so that each further repetition waits 4.096 us * 2^24: cm.c,
+// cm_mra_handler(). A DREQ and a request of UD get no MRA. iWARP: siw_cm.h, MPAREQ_TIMEOUT, is
+// 10 s, erdma has 20 s, and cxgb4/cm.c, ep_timeout_secs, 60 s, which is that of all devices
+// here.
+void Cm::await_response(CmId &from, const Message &message) {
+    constexpr uint64_t RETRIES = 15, MRA_TIMEOUT = uint64_t{4096} << 24;
+    constexpr uint64_t IWARP_TIMEOUT = 60'000'000'000;
+    if (std::ranges::find(AWAITED, std::pair(message.kind, from.state)) == std::end(AWAITED))
+        return;
+    const bool has_mra = message.kind != Message::DREQ && from.qp_type != IBV_QPT_UD;
+    const uint64_t timeout = is_iwarp(from) ? IWARP_TIMEOUT
+                             : has_mra      ? TIMEOUT + RETRIES * MRA_TIMEOUT
+                                            : TIMEOUT + RETRIES * TIMEOUT;
+    fabric_.cancel(from.deadline);
+    from.deadline =
+        fabric_.set_deadline(fabric_.now() + timeout, [this, message] { expire(message); });
 }
 
 void Cm::break_connection(const CmId &id) {
@@ -124,6 +147,8 @@ void Cm::arrive(const Message &message) {
     fabric_.scheduler().arrived(message);
     if (message.kind != Message::ARP)
         Fabric::count_mad(*message.source, message.destination);
+    if (CmId *const from = id_of(message.from))
+        await_response(*from, message);
     if (message.kind == Message::ARP || message.kind == Message::REQ) {
         CmId *const from = id_of(message.from);
         if (from && message.kind == Message::ARP && from->state == SIM_CM_RESOLVING)
@@ -317,13 +342,15 @@ void Cm::report_disconnected(CmId &id, int status) {
     id.is_disconnected = true;
 }
 
-// cm.c, cm_dreq_handler(): the program replies, by rdma_disconnect() or rdma_destroy_id().
+// cm.c, cm_dreq_handler(): the program replies, by rdma_disconnect() or rdma_destroy_id(); a
+// repeated DREQ gets no reply before.
 void Cm::on_dreq(CmId &id) {
     if (is_iwarp(id))
         return close_iwarp(id, qp_of(id));
-    if (id.state < SIM_CM_REP_SENT || id.state == SIM_CM_CLOSED)
+    if (id.state < SIM_CM_REP_SENT || id.state == SIM_CM_CLOSED ||
+        id.state == SIM_CM_DREQ_RECEIVED)
         return;
-    if (id.state == SIM_CM_TIMEWAIT || id.state == SIM_CM_DREQ_RECEIVED)
+    if (id.state == SIM_CM_TIMEWAIT)
         return send(id, Message::DREP);
     id.state = SIM_CM_DREQ_RECEIVED;
     report_disconnected(id, 0);
@@ -338,6 +365,7 @@ void Cm::on_drep(CmId &id, int status) {
 
 void Cm::enter_timewait(CmId &id) {
     id.state = SIM_CM_TIMEWAIT;
+    fabric_.cancel(id.deadline);
     id.timer = fabric_.at(fabric_.now() + TIMEWAIT, [this, handle = id.handle] {
         if (CmId *const expired = id_of(handle))
             report(*expired, {RDMA_CM_EVENT_TIMEWAIT_EXIT});
@@ -436,6 +464,9 @@ void Cm::address_changed(Device &device) {
 void Cm::report(CmId &id, const Report &report) {
     const CmId &about = report.about ? *report.about : id;
     id.state = sim_cm_state_after(id.state, report.type);
+    if (std::ranges::find(AWAITED, id.state, [](auto &each) { return each.second; }) ==
+        std::end(AWAITED))
+        fabric_.cancel(id.deadline);
     if (!id.reports_events)
         return;
     CmEvent event{};

@@ -160,11 +160,23 @@ void Fabric::show_burst() {
 
 // ---- time ----------------------------------------------------------------------------------
 
-uint64_t Fabric::at(uint64_t time, std::function<void()> action) {
+static uint64_t first_time(const auto &timers) {
+    return timers.empty() ? UINT64_MAX : timers.begin()->first.first;
+}
+
+uint64_t Fabric::add(Timers &timers, uint64_t time, std::function<void()> action) {
     const uint64_t number = next_timer_++;
-    timers_.emplace(std::pair(time, number), std::move(action));
+    timers.emplace(std::pair(time, number), std::move(action));
     timer_times_.emplace(number, time);
     return number;
+}
+
+uint64_t Fabric::at(uint64_t time, std::function<void()> action) {
+    return add(timers_, time, std::move(action));
+}
+
+uint64_t Fabric::set_deadline(uint64_t time, std::function<void()> action) {
+    return add(deadlines_, time, std::move(action));
 }
 
 void Fabric::cancel(uint64_t timer) {
@@ -172,12 +184,16 @@ void Fabric::cancel(uint64_t timer) {
     if (found == timer_times_.end())
         return;
     timers_.erase({found->second, timer});
+    deadlines_.erase({found->second, timer});
     timer_times_.erase(found);
 }
 
 void Fabric::advance(uint64_t now) {
-    while (!timers_.empty() && timers_.begin()->first.first <= now) {
-        const auto first = timers_.extract(timers_.begin());
+    while (!timers_.empty() || !deadlines_.empty()) {
+        Timers &timers = next_timer() <= next_deadline() ? timers_ : deadlines_;
+        if (first_time(timers) > now)
+            break;
+        const auto first = timers.extract(timers.begin());
         timer_times_.erase(first.key().second);
         now_ = std::max(now_, first.key().first);
         first.mapped()();
@@ -186,7 +202,11 @@ void Fabric::advance(uint64_t now) {
 }
 
 uint64_t Fabric::next_timer() const {
-    return timers_.empty() ? UINT64_MAX : timers_.begin()->first.first;
+    return first_time(timers_);
+}
+
+uint64_t Fabric::next_deadline() const {
+    return first_time(deadlines_);
 }
 
 // ---- events --------------------------------------------------------------------------------

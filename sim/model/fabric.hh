@@ -96,9 +96,13 @@ class Fabric {
     // ---- time: nanoseconds, which never decrease ----
     void advance(uint64_t now);  // runs all timers that are due
     uint64_t next_timer() const; // UINT64_MAX: no timer
+    // A deadline is a timer that ends a wait for a live program, after minutes: none of the
+    // fabric's own steps depends on it, so next_timer() does not count it.
+    uint64_t next_deadline() const;
     uint64_t now() const { return now_; }
     uint64_t at(uint64_t time, std::function<void()> action); // returns a number for cancel()
-    void cancel(uint64_t timer);                              // no effect if it has run
+    uint64_t set_deadline(uint64_t time, std::function<void()> action); // the same
+    void cancel(uint64_t timer); // no effect if it has run
     // Is called repeatedly while many objects are destroyed. May throw to end the program.
     void set_between_steps(std::function<void()> function) {
         between_steps_ = std::move(function);
@@ -280,7 +284,9 @@ class Fabric {
     std::vector<Cq *> unpublished_; // CQs, in a burst
     uint64_t next_timer_ = 1;
     uint32_t next_handle_ = 1, next_qp_ = 17;
-    std::map<std::pair<uint64_t, uint64_t>, std::function<void()>> timers_;
+    using Timers = std::map<std::pair<uint64_t, uint64_t>, std::function<void()>>;
+    uint64_t add(Timers &timers, uint64_t time, std::function<void()> action);
+    Timers timers_, deadlines_; // by time and number
     std::map<uint64_t, uint64_t> timer_times_;
     std::vector<std::unique_ptr<Host>> hosts_;
     std::multimap<std::pair<uint64_t, uint64_t>, Device *> by_gid_;

@@ -7,9 +7,11 @@
 // usage: distributed NAME wrong|fixed [ADDRESS]    without ADDRESS: the server
 //
 // A side that detects an error ends with status 1, and the server runs forever. The program
-// "recovery" has only one side, and the file "memory".
+// "recovery" has only one side, and the file "memory". "no-reply" has no mistake: its server
+// does not reply to a request ("wrong"), or when its client disconnects ("fixed").
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
@@ -19,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define NODES 4
 
@@ -40,7 +43,7 @@ static struct ibv_pd *pd;
 static struct ibv_mr *mr;
 static uint64_t *result; // of the last request
 static struct description peer;
-static bool is_fixed, polls;
+static bool is_fixed, polls, is_silent;
 
 static void must(bool is_good, const char *what) {
     if (!is_good) {
@@ -64,6 +67,21 @@ static void create_qp(struct rdma_cm_id *of) {
     must(pd && !rdma_create_qp(of, pd, &init), "rdma_create_qp");
 }
 
+static time_t seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+// Makes calls for a while, in which no time may pass.
+static void ignore_event(struct rdma_cm_id *of) {
+    const time_t begin = seconds();
+    struct ibv_device_attr attr;
+    for (int i = 0; i < 50; i++)
+        must(!ibv_query_device(of->verbs, &attr), "ibv_query_device");
+    must(seconds() - begin < 30, "time has passed while the server could run");
+}
+
 static void serve_peer(void) {
     struct rdma_event_channel *const channel = rdma_create_event_channel();
     struct rdma_cm_id *listener = NULL;
@@ -74,7 +92,9 @@ static void serve_peer(void) {
         struct rdma_cm_id *const of = event->id;
         const enum rdma_cm_event_type type = event->event;
         must(!rdma_ack_cm_event(event), "rdma_ack_cm_event");
-        if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+        if (is_silent && (type == RDMA_CM_EVENT_DISCONNECTED || !is_fixed)) {
+            ignore_event(of);
+        } else if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
             create_qp(of);
             if (!mr)
                 mr = ibv_reg_mr(pd, &memory, sizeof(memory),
@@ -101,6 +121,12 @@ static void connect_to(const char *address) {
     must(!rdma_resolve_route(id, 2000), "rdma_resolve_route");
     create_qp(id);
     struct rdma_conn_param param = {.initiator_depth = 4, .retry_count = 3};
+    const time_t begin = seconds();
+    if (is_silent && !is_fixed) {
+        must(rdma_connect(id, &param) && errno == ETIMEDOUT, "the request does not time out");
+        printf("unreachable after %ld s\n", (long)(seconds() - begin));
+        exit(0);
+    }
     must(!rdma_connect(id, &param), "rdma_connect");
     must(id->event->event == RDMA_CM_EVENT_ESTABLISHED, "another event than ESTABLISHED");
     memcpy(&peer, id->event->param.conn.private_data, sizeof(peer));
@@ -261,15 +287,24 @@ static void change_values(void) {
     }
 }
 
+static void disconnect_from_silent_server(void) {
+    const time_t begin = seconds();
+    must(rdma_disconnect(id) && errno == ETIMEDOUT, "the disconnection does not time out");
+    printf("disconnected after %ld s\n", (long)(seconds() - begin));
+}
+
 static const struct {
     const char *name;
     void (*client)(void);
-} PROGRAMS[] = {
-    {"free-list", use_nodes}, {"lock", lock_and_unlock}, {"failed-write", write_until_failure}};
+} PROGRAMS[] = {{"free-list", use_nodes},
+                {"lock", lock_and_unlock},
+                {"failed-write", write_until_failure},
+                {"no-reply", disconnect_from_silent_server}};
 
 int main(int argc, char *argv[]) {
     must(argc == 3 || argc == 4, "usage: distributed NAME wrong|fixed [ADDRESS]");
     is_fixed = strcmp(argv[2], "fixed") == 0;
+    is_silent = strcmp(argv[1], "no-reply") == 0;
     memory.head = 1;
     for (uint64_t i = 1; i < NODES; i++)
         memory.next[i] = (i + 1) % NODES;

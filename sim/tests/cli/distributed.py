@@ -66,6 +66,16 @@ class Distributed(explored.InDirectory):
         self.assertIn("completion wr_id=0: RETRY_EXC_ERR", output)
         self.assertEqual(status, 1)
 
+    def test_peer_without_reply_is_a_timeout_once_no_program_can_run(self):
+        """cm.c: a DREQ is sent 16 times, and each repetition of a REQ waits for the time of an MRA."""
+        for form, limit, event in ("fixed", 68, "disconnected after"), ("wrong", 1035, "unreachable after"):
+            with self.subTest(event):
+                check = f"n=$(sed -n 's/^{event} \\([0-9]*\\) s$/\\1/p' $RDMA_SIM_OUT2); test $n -ge {limit} -a $n -lt {limit + 10}"
+                options = ("--faults", "none", "--until", "host2", "--check", check, "--seeds", "1-40")
+                output, status = explore(*options, *commands("no-reply", form, 1))
+                self.assertEqual(status, 0, output)
+                self.assertIn("40 schedules, 0 with faults: nothing found", output)
+
     def test_exploration_without_overlap_is_reported(self):
         """With --in-order, the second client starts after the end of the first one."""
         for option, seeds, is_reported in ([], "1-8", False), (["--in-order"], "8", True):

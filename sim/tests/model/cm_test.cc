@@ -196,18 +196,80 @@ void each_side_gets_one_disconnected_event(void **) {
     pair.client.expect_none();
 }
 
-// cm.c, cm_dreq_handler(): a DREQ that is repeated gets a DREP, before the program replies.
-void repeated_disconnection_has_a_reply(void **) {
+// cm.c, cm_dreq_handler(): a DREQ that is repeated gets no DREP before the program replies.
+void repeated_disconnection_has_no_reply_before_the_program_disconnects(void **) {
     CmPair pair("rxe");
     pair.connect();
     assert_int_equal(pair.client.simple<CmDisconnect>(pair.active), 0);
     pair.server.expect(RDMA_CM_EVENT_DISCONNECTED);
-    pair.client.expect_none();
     Cm &cm = pair.fabric.cm();
-    cm.break_connection(*cm.id_of(pair.passive)); // the same DREQ again
-    cm.deliver(cm.waiting().begin()->first);
-    pair.client.expect(RDMA_CM_EVENT_DISCONNECTED);
+    const auto repeat = [&] {
+        cm.break_connection(*cm.id_of(pair.passive)); // the same DREQ again
+        cm.deliver(cm.waiting().begin()->first);
+    };
+    repeat();
+    pair.client.expect_none();
     pair.server.expect_none();
+    pair.fabric.lose_cm_message(1, 1);
+    assert_int_equal(pair.server.simple<CmDisconnect>(pair.passive), 0);
+    pair.client.expect_none();
+    repeat();
+    pair.client.expect(RDMA_CM_EVENT_DISCONNECTED);
+}
+
+// The time until the client or the server has an event. A schedule never waits for it while a
+// program can run: it is no timer.
+uint64_t deadline_of(CmPair &pair) {
+    assert_true(pair.fabric.next_timer() == UINT64_MAX);
+    const uint64_t deadline = pair.fabric.next_deadline(), time = deadline - pair.fabric.now();
+    pair.fabric.advance(deadline - 1);
+    pair.client.expect_none();
+    pair.server.expect_none();
+    pair.fabric.advance(deadline);
+    return time;
+}
+
+// cma_ib_handler(), IB_CM_DREQ_ERROR, IB_CM_REQ_ERROR and IB_CM_REP_ERROR: 16 times 4.3 s, or
+// 15 times 68.7 s after an MRA.
+void message_to_live_peer_without_response_expires_after_retries(void **) {
+    constexpr uint64_t TIMEOUT = 4'294'967'296, MRA = 68'719'476'736;
+    for (const char *device : {"rxe", "irdma-iwarp"}) {
+        CmPair pair(device);
+        pair.request();
+        const bool is_iwarp = strcmp(device, "rxe") != 0;
+        assert_int_equal(deadline_of(pair), is_iwarp ? 60 * SECOND : TIMEOUT + 15 * MRA);
+        pair.client.expect(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+    }
+    CmPair pair("rxe");
+    pair.request();
+    assert_int_equal(pair.server.accept(pair.passive), 0);
+    pair.client.expect(RDMA_CM_EVENT_CONNECT_RESPONSE); // which it does not confirm
+    assert_int_equal(deadline_of(pair), TIMEOUT + 15 * MRA);
+    pair.server.expect(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+
+    CmPair connected("rxe");
+    connected.connect();
+    assert_true(connected.fabric.next_deadline() == UINT64_MAX);
+    assert_int_equal(connected.client.simple<CmDisconnect>(connected.active), 0);
+    connected.server.expect(RDMA_CM_EVENT_DISCONNECTED); // to which it does not reply
+    assert_int_equal(deadline_of(connected), 16 * TIMEOUT);
+    connected.client.expect(RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
+}
+
+// Each response, and the end of the ID, ends the wait.
+void response_ends_the_wait_of_a_connection(void **) {
+    CmPair pair("rxe");
+    pair.connect();
+    assert_int_equal(pair.client.simple<CmDisconnect>(pair.active), 0);
+    pair.server.expect(RDMA_CM_EVENT_DISCONNECTED);
+    assert_true(pair.fabric.next_deadline() != UINT64_MAX);
+    assert_int_equal(pair.server.simple<CmDisconnect>(pair.passive), 0);
+    pair.client.expect(RDMA_CM_EVENT_DISCONNECTED);
+    assert_true(pair.fabric.next_deadline() == UINT64_MAX);
+    assert_int_equal(pair.client.connect(pair.client.resolved()), 0);
+    assert_true(pair.fabric.next_deadline() != UINT64_MAX);
+    pair.client.end();
+    assert_true(pair.fabric.next_deadline() == UINT64_MAX);
 }
 
 void disconnection_over_cut_link_is_timed_out(void **) {
@@ -325,7 +387,9 @@ int main() {
         cmocka_unit_test(values_of_the_program_are_kept),
         cmocka_unit_test(requests_beyond_the_backlog_are_rejected),
         cmocka_unit_test(each_side_gets_one_disconnected_event),
-        cmocka_unit_test(repeated_disconnection_has_a_reply),
+        cmocka_unit_test(repeated_disconnection_has_no_reply_before_the_program_disconnects),
+        cmocka_unit_test(message_to_live_peer_without_response_expires_after_retries),
+        cmocka_unit_test(response_ends_the_wait_of_a_connection),
         cmocka_unit_test(disconnection_over_cut_link_is_timed_out),
         cmocka_unit_test(dead_process_is_reported_to_its_peer),
         cmocka_unit_test(host_without_power_sends_nothing),
