@@ -420,7 +420,7 @@ void rdma_sim_disconnect_thread() {
 
 void rdma_sim_polls(const Ring *completions) {
     if (waiter)
-        waiter(-1, completions);
+        waiter(-1, completions, "ibv_poll_cq");
 }
 
 bool rdma_sim_post(const rdma_sim_message *message, uint32_t qp, uint32_t units) {
@@ -466,13 +466,13 @@ uint64_t rdma_sim_place() {
 }
 
 int rdma_sim_take_event(int fd, uint32_t channel, TakeEvent::Reply *event, void *data,
-                        size_t size) {
+                        size_t size, const char *function) {
     TakeEvent request = {};
     request.channel = channel;
     for (;;) {
         uint64_t count;
         if (waiter)
-            waiter(fd, nullptr);
+            waiter(fd, nullptr, function);
         if (read(fd, &count, sizeof(count)) != sizeof(count))
             return -1;
         alignas(8) char reply[sizeof(*event) + 1024];

@@ -33,9 +33,9 @@ bool rdma_sim_post(const struct rdma_sim_message *message, uint32_t qp, uint32_t
 
 // Waits until a channel is readable and takes its first event, with at most `size` bytes of
 // data. Returns 0, or -1 with errno as read() sets it: EAGAIN if the descriptor is
-// non-blocking.
+// non-blocking. `function`: the one that waits.
 int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
-                        size_t size);
+                        size_t size, const char *function);
 
 // For a scheduler that runs one thread at a time: each thread has a connection, which
 // rdma_sim_disconnect_thread() closes.
@@ -64,8 +64,8 @@ void rdma_sim_polled(const struct ibv_wc *wc, int count);
 using rdma_sim_handler = int(struct rdma_sim_message *message);
 void rdma_sim_set_handler(rdma_sim_handler *handler, uint64_t (*place)(void));
 // Sets a function that is called before a wait for an event of the descriptor `fd`, and before
-// a poll of a CQ, with its ring; NULL: none.
-using rdma_sim_waiter = void(int fd, const struct sim::Ring *ring);
+// a poll of a CQ, with its ring; NULL: none. `function`: the one that waits or polls.
+using rdma_sim_waiter = void(int fd, const struct sim::Ring *ring, const char *function);
 void rdma_sim_set_waiter(rdma_sim_waiter *waiter);
 // Counts the locks of this process that the calling thread holds while it calls, and returns
 // their number. A thread that holds one must not wait for another thread.

@@ -213,8 +213,8 @@ int rdma_get_cm_event(rdma_event_channel *channel, rdma_cm_event **event) {
     for (;;) {
         TakeEvent::Reply head;
         CmEvent from;
-        if (rdma_sim_take_event(channel->fd, shim(channel)->handle, &head, &from,
-                                sizeof(from))) {
+        if (rdma_sim_take_event(channel->fd, shim(channel)->handle, &head, &from, sizeof(from),
+                                "rdma_get_cm_event")) {
             const int error = errno;
             free(made);
             return fail(error);

@@ -365,7 +365,8 @@ int ibv_destroy_cq(ibv_cq *cq) {
 
 int ibv_get_cq_event(ibv_comp_channel *channel, ibv_cq **cq, void **cq_context) {
     TakeEvent::Reply event;
-    if (rdma_sim_take_event(channel->fd, shim_of(channel)->handle, &event, nullptr, 0))
+    if (rdma_sim_take_event(channel->fd, shim_of(channel)->handle, &event, nullptr, 0,
+                            "ibv_get_cq_event"))
         return -1;
     *cq = reinterpret_cast<ibv_cq *>(event.cookie);
     *cq_context = (*cq)->cq_context;

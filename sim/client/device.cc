@@ -231,7 +231,7 @@ int ibv_close_device(ibv_context *context) {
 int ibv_get_async_event(ibv_context *context, ibv_async_event *event) {
     TakeEvent::Reply taken;
     if (rdma_sim_take_event(context->async_fd, shim_of(context)->async_channel, &taken, nullptr,
-                            0))
+                            0, "ibv_get_async_event"))
         return -1;
     event->event_type = static_cast<ibv_event_type>(static_cast<int>(taken.type));
     if (taken.cookie)

@@ -364,17 +364,17 @@ void TestSchedule::run() {
         if (player)
             yield(TestProgram::REQUEST, NEVER, function);
     });
-    rdma_sim_set_waiter([](int fd, const Ring *ring) {
+    rdma_sim_set_waiter([](int fd, const Ring *ring, const char *function) {
         if (!player)
             return;
         if (ring) {
             if (ring->added == ring->taken)
-                current->yield(TestProgram::POLL, NEVER, "ibv_poll_cq");
+                current->yield(TestProgram::POLL, NEVER, function);
             return;
         }
         pollfd ready = {fd, POLLIN, 0};
         while ((fcntl(fd, F_GETFL) & O_NONBLOCK) == 0 && ::poll(&ready, 1, 0) == 0)
-            current->yield(TestProgram::EVENT, NEVER, "ibv_get_cq_event or rdma_get_cm_event");
+            current->yield(TestProgram::EVENT, NEVER, function);
     });
     while (step())
         ;

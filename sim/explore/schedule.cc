@@ -440,6 +440,10 @@ void Schedule::run() {
         ;
     while (has_gdb())
         usleep(GDB_INTERVAL);
+    if (!finding.empty()) { // the end of the other programs is no part of it
+        add_step(Step::FOUND, "FOUND: " + finding);
+        trace_.end();
+    }
     end_all();
     coverage.weaknesses = fabric().shown();
     coverage.turns = chooser_.turns();

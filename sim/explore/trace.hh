@@ -59,7 +59,8 @@ class Trace {
     explicit Trace(bool is_on) : is_on_(is_on) {}
     explicit operator bool() const { return is_on_; }
     void begin(sim::Fabric &fabric) { fabric_ = &fabric, begin_ = fabric.now(); }
-    void add(Step step); // no effect if its text is empty, or the trace is off
+    void end() { is_on_ = false; } // adds no further step
+    void add(Step step);           // no effect if its text is empty, or the trace is off
     // Moves the last step before the ones that were added since: a call before its effects.
     size_t size() const { return steps_.size(); }
     void move_last_to(size_t position);
@@ -97,7 +98,7 @@ class Trace {
     };
     const Request *request_of(uint32_t writer, uint64_t address) const;
 
-    const bool is_on_;
+    bool is_on_;
     sim::Fabric *fabric_ = nullptr; // its time, and its memory
     uint64_t begin_ = 0;
     std::vector<Step> steps_;

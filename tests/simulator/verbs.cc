@@ -444,7 +444,7 @@ int rdma_sim_hold(int) {
 }
 
 int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
-                        size_t size) {
+                        size_t size, const char *) {
     return simulation.network.take_event(fd, channel, *event, data, size);
 }
 

@@ -457,15 +457,15 @@ EXPORTED int pselect(int count, fd_set *in, fd_set *out, fd_set *other, const ti
 
 // Called by ibv_get_cq_event(), ibv_get_async_event() and rdma_get_cm_event().
 EXPORTED int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event,
-                                 void *data, size_t size) {
+                                 void *data, size_t size, const char *function) {
     if (is_on()) {
         const OpenDescriptor open(fd);
         pollfd ready = {open.number(), POLLIN, 0};
         const bool waits = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
-        (void)wait_until_ready(waits ? NEVER : 0, "ibv_get_cq_event or rdma_get_cm_event",
+        (void)wait_until_ready(waits ? NEVER : 0, function,
                                [&] { return REAL(poll)(&ready, 1, 0); });
     }
-    return REAL(rdma_sim_take_event)(fd, channel, event, data, size);
+    return REAL(rdma_sim_take_event)(fd, channel, event, data, size, function);
 }
 EXPORTED int rdma_sim_call(rdma_sim_message *message) {
     if (virtual_clock != nullptr && virtual_clock->is_traced != 0) {

@@ -26,6 +26,18 @@ FAIL = "#include <stdio.h>\nint main(void) { fputs(\"the reason\\n\", stderr); r
 FAIL_IN_OUTPUT = '#include <stdio.h>\nint main(void) { puts("begin\\nBAD slot 1\\n"); return 3; }'
 LONG_WAITS = "#include <poll.h>\nint main(void) { for (int i = 0; i < 5; i++) poll(0, 0, 600000); }"
 POLL_FOR_EVER = "#include <poll.h>\nint main(void) { while (poll(0, 0, 1000) == 0); }"
+# Its other form has an argument.
+EVENTS = """
+#include <rdma/rdma_cma.h>
+int main(int argc, char **argv) {
+    struct rdma_cm_event *event;
+    struct ibv_cq *cq;
+    void *context;
+    if (argc > 1)
+        return rdma_get_cm_event(rdma_create_event_channel(), &event);
+    return ibv_get_cq_event(ibv_create_comp_channel(ibv_open_device(ibv_get_device_list(0)[0])), &cq, &context);
+}
+"""
 FAIL_ONCE = """
 #include <stdio.h>
 #include <unistd.h>
@@ -416,6 +428,15 @@ class Explore(unittest.TestCase):
         for name, text in ("sleep", SLEEP), ("long_waits", LONG_WAITS):
             self.assertEqual(self.first_line("--faults none", *SHORT, self.program(name, text)),
                              ("2 schedules, 0 with faults: nothing found\n", 0))
+
+    def test_hang_has_a_line_for_each_waiting_program(self):
+        program = self.program("events", EVENTS, "-g", LINKED)
+        output, status = self.explore("--faults none", *SHORT, program, "::", program, "cm")
+        self.assertRegex(output, r"host1 waits in ibv_get_cq_event  \[events.c:9\]\n"
+                                 r".*host2 waits in rdma_get_cm_event  \[events.c:8\]\n"
+                                 r".*FOUND: the programs wait for ever: host1 waits in ibv_get_cq_event, "
+                                 r"host2 waits in rdma_get_cm_event\nseed 1: FOUND")
+        self.assertEqual(status, 1)
 
     def test_event_without_acknowledgement_names_the_call(self):
         program = self.program("unacknowledged", UNACKNOWLEDGED, "-libverbs")

@@ -271,8 +271,7 @@ void findings_name_the_cause(void **) {
         {open_and_close, nullptr, nullptr},
         {[](void *) { return 7; }, nullptr, "seed 5: host2 ends with status 7"},
         {wait_for_ever, nullptr,
-         "seed 5: the programs wait for ever: host2 waits in ibv_get_cq_event or "
-         "rdma_get_cm_event"},
+         "seed 5: the programs wait for ever: host2 waits in rdma_get_cm_event"},
         {poll_for_ever, nullptr,
          "seed 5: the programs wait for ever: host2 waits in ibv_poll_cq"},
         {[](void *) { return raise(SIGKILL); }, nullptr,
