@@ -39,8 +39,8 @@ the addresses 10.77.0.1 and fd77::1.
   -f, --fault WHEN ACTION   as one argument; "help" lists them
   -p, --pmem [HOST=]FILE    FILE is persistent memory (default: of host1)
       --dax KIND            device (default) or fs: the kind of the --pmem files
-      --platform PLATFORM   direct-write (default), cpu-flush or flush-only: what
-                            makes data persistent
+      --platform PLATFORM   direct-write (default), cpu-flush or flush-only:
+                            what makes data persistent
       --lose WHAT           of data that is not persistent when the power
                             fails: all (default) or random words
       --strong NAME[,NAME]  turns weaknesses of devices off; "help" lists them,
