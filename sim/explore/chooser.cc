@@ -84,7 +84,7 @@ Chooser::Chooser(uint64_t seed, const Plan &plan)
     const uint64_t depth =
         plan.is_order_only(seed) ? Plan::DEPTH : 2 + sim::next_random(state) % 4;
     for (uint64_t i = 1; i < depth; i++)
-        change_points_.push_back(sim::next_random(state) % std::max<uint64_t>(plan.turns, 1));
+        change_points_.push_back(sim::next_random(state) % Plan::most_turns(plan.turns));
 }
 
 Chooser::Window Chooser::window_of(const Moment &moment) {

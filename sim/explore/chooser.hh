@@ -24,6 +24,9 @@ struct Plan {
     Search search = Search::MIXED;
     size_t threads = 0;   // of the programs, and the clock, in a schedule without choices
     uint64_t turns = 100; // of a schedule without choices
+    // Programs repeat requests until another one has continued, so that a schedule in another
+    // order has more turns.
+    static constexpr uint64_t most_turns(uint64_t turns) { return turns + turns / 2 + 1; }
     bool uses_priorities(uint64_t seed) const;
     // Nothing but the order differs: no delay, weakness or fault.
     bool is_order_only(uint64_t seed) const;

@@ -61,7 +61,7 @@ void Summary::add(const Result &result, bool is_order_only) {
     with_faults_ += result.faults != 0;
     waited_ += met.waited;
     order_only_ += is_order_only;
-    bounded_ += is_order_only && met.turns <= exploration_.turns;
+    bounded_ += is_order_only && met.turns <= Plan::most_turns(exploration_.turns);
     least_turns_ = std::min(least_turns_, met.turns);
     most_turns_ = std::max(most_turns_, met.turns);
     threads_ = std::max(threads_, met.threads);
@@ -150,7 +150,7 @@ std::string Summary::missed() const {
 // The probability of chooser.cc's source, with the numbers of these programs.
 std::string Summary::bound() const {
     const double n = static_cast<double>(std::max(exploration_.threads, threads_)),
-                 k = static_cast<double>(std::max<uint64_t>(exploration_.turns, 1));
+                 k = static_cast<double>(Plan::most_turns(exploration_.turns));
     const double one = 1 / (n * std::pow(k, Plan::DEPTH - 1));
     char text[400];
     snprintf(text, sizeof(text),

@@ -96,7 +96,8 @@ constexpr FaultKind FAULTS[] = {
      .is_of_device = EVERY_DEVICE,
      .effect = [](Machines &machines, const Fault &fault) { set_links(machines, fault, true); },
      .end = [](Machines &machines, const Fault &fault) { set_links(machines, fault, false); },
-     .explored = "cut LINK;cut LINK for 1s",
+     // As often forever as with an end. After 10 s, reliable connections have failed.
+     .explored = "cut LINK;cut LINK for 1s;cut LINK;cut LINK for 10s",
      .weight = 4},
     {.name = "join",
      .min_hosts = 1,
@@ -188,7 +189,8 @@ constexpr FaultKind FAULTS[] = {
                         const Fault &) { return has_event(device, IBV_EVENT_PORT_ERR); },
      .effect = [](Machines &machines, const Fault &fault) { set_port(machines, fault, false); },
      .end = [](Machines &machines, const Fault &fault) { set_port(machines, fault, true); },
-     .explored = "port-down HOST;port-down HOST for 1s"},
+     .explored = "port-down HOST;port-down HOST for 1s;port-down HOST;"
+                 "port-down HOST for 10s"},
     {.name = "port-up",
      .min_hosts = 1,
      .max_hosts = 1,
