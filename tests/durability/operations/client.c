@@ -5,7 +5,7 @@
 // posts in each possible way, among messages, flushes some of them, and reports which words are
 // safe, now or as soon as another word has a value
 
-#define LIBRPMA_NO_DEPRECATED // of rpma_write_atomic()
+#define LIBRPMA_NO_DEPRECATED // of functions of older releases
 #include "common.h"
 #include "operations.h"
 #include "random.h"
@@ -38,6 +38,7 @@ static size_t area;
 static unsigned messages; // also writes with immediate data
 static unsigned refusals; // of posts
 static bool is_emulated;
+static bool is_second_volatile; // the second region has no persistent flushes
 
 // The words as they must be after a flush.
 static uint64_t words[WORDS_OF_AREA];
@@ -61,7 +62,9 @@ static uintptr_t numbered, posted_number, polled;
 static void add_work(struct rpma_work one) {
     const bool is_empty = one.nsge == 0 && !one.local.mr && one.type != RPMA_WORK_FLUSH &&
                           one.type != RPMA_WORK_ATOMIC_WRITE;
-    const unsigned region = below(REGIONS + 1);
+    unsigned region = below(REGIONS + 1);
+    if (is_second_volatile && one.flush_type == RPMA_FLUSH_TYPE_PERSISTENT)
+        region %= REGIONS;
     if (!is_empty) {
         one.remote = targets[region];
         one.remote_offset -= one.remote_offset > 0 ? begins[region] : 0;
@@ -225,32 +228,77 @@ static void add_flush(const struct change *change, enum rpma_flush_type type) {
 
 // ---- completions -------------------------------------------------------------------
 
+// Waits for a completion by the functions of older releases.
+static struct rpma_completion await_old(struct rpma_cq *cq) {
+    struct rpma_completion completion = {.op_status = IBV_WC_SUCCESS};
+    int fd, ret;
+    CALL(rpma_cq_get_fd(cq, &fd));
+    while ((ret = rpma_cq_get_completion(cq, &completion)) == RPMA_E_NO_COMPLETION) {
+        await_readable(fd);
+        ret = rpma_cq_wait(cq);
+        if (ret != RPMA_E_NO_COMPLETION)
+            check_call(ret, "rpma_cq_wait");
+    }
+    check_call(ret, "rpma_cq_get_completion");
+    return completion;
+}
+
 // Waits for the completion of an operation, which is the next one. The function of older
 // releases has no code for atomic operations.
 static void await_number(uintptr_t number, enum rpma_work_type type) {
     const bool is_atomic = type == RPMA_WORK_FETCH_ADD || type == RPMA_WORK_COMPARE_SWAP;
-    struct rpma_completion completion = {.op_status = IBV_WC_SUCCESS};
-    const bool is_old = !queue.waiting[OPERATION] && !is_atomic && below(3) == 0 &&
-                        rpma_cq_get_completion(queue.cq[OPERATION], &completion) == 0;
-    if (completion.op_status != IBV_WC_SUCCESS)
-        fail("an operation failed: %s", ibv_wc_status_str(completion.op_status));
-    if (number != (is_old ? (uintptr_t)completion.op_context : await_operation(&queue).wr_id))
+    uintptr_t next;
+    if (!queue.waiting[OPERATION] && !queue.shared_channel && !is_atomic && below(3) == 0) {
+        const struct rpma_completion old = await_old(queue.cq[OPERATION]);
+        if (old.op_status != IBV_WC_SUCCESS)
+            fail("an operation failed: %s", ibv_wc_status_str(old.op_status));
+        next = (uintptr_t)old.op_context;
+    } else {
+        next = await_operation(&queue).wr_id;
+    }
+    if (next != number)
         report_broken("the completion is that of another operation");
     polled = number;
 }
 
-// Returns false if no completion of the posted operations is left.
-static bool await_next(void) {
+// The next posted operation with a completion, or NULL.
+static const struct rpma_work *next_signaled(void) {
     for (const struct rpma_work *one = work; one < work + work_count; one++) {
         const uintptr_t number = (uintptr_t)one->op_context;
-        const bool is_signaled =
-            (one->flags & RPMA_F_COMPLETION_ALWAYS) == RPMA_F_COMPLETION_ALWAYS;
-        if (number > polled && number <= posted_number && is_signaled) {
-            await_number(number, one->type);
-            return true;
-        }
+        if (number > polled && number <= posted_number &&
+            (one->flags & RPMA_F_COMPLETION_ALWAYS) == RPMA_F_COMPLETION_ALWAYS)
+            return one;
     }
-    return false;
+    return NULL;
+}
+
+// Returns false if no completion of the posted operations is left.
+static bool await_next(void) {
+    const struct rpma_work *const next = next_signaled();
+    if (next)
+        await_number((uintptr_t)next->op_context, next->type);
+    return next != NULL;
+}
+
+// Takes completions that have arrived, several by one call.
+static void take_several(void) {
+    enum { SEVERAL = 4 };
+    struct ibv_wc wcs[SEVERAL];
+    int got = 0;
+    if (queue.waiting[OPERATION])
+        return;
+    const int ret = rpma_cq_get_wc(queue.cq[OPERATION], SEVERAL, wcs, &got);
+    if (ret == RPMA_E_NO_COMPLETION)
+        return;
+    check_call(ret, "rpma_cq_get_wc");
+    for (const struct ibv_wc *wc = wcs; wc < wcs + got; wc++) {
+        const struct rpma_work *const next = next_signaled();
+        if (wc->status != IBV_WC_SUCCESS)
+            fail("an operation failed: %s", ibv_wc_status_str(wc->status));
+        if (!next || wc->wr_id != (uintptr_t)next->op_context)
+            report_broken("the completion is that of another operation");
+        polled = wc->wr_id;
+    }
 }
 
 // ---- posting -----------------------------------------------------------------------
@@ -373,8 +421,12 @@ static void post_batch(void) {
 static void post_all(void) {
     switch (below(5)) {
     case 0:
-        for (unsigned i = 0; i < work_count; i++)
-            post_alone(&work[i]);
+        for (unsigned i = 0; i < work_count; i++) {
+            if (below(2))
+                post_array(i, 1);
+            else
+                post_alone(&work[i]);
+        }
         break;
     case 1:
     case 2: {
@@ -404,7 +456,24 @@ static void read_back(const struct change *change) {
         report_broken("a client reads other words than it has written");
 }
 
-static void run_round(enum rpma_flush_type type) {
+// A persistent flush that the server or the region does not permit is refused by each call.
+static void check_refused(struct rpma_mr_remote *target) {
+    const struct rpma_work flush = {.type = RPMA_WORK_FLUSH,
+                                    .flags = RPMA_F_COMPLETION_ALWAYS,
+                                    .remote = target,
+                                    .remote_offset = SECOND_REGION,
+                                    .flush_len = sizeof(uint64_t),
+                                    .flush_type = RPMA_FLUSH_TYPE_PERSISTENT};
+    if (!batch)
+        CALL(rpma_batch_new(conn, WORK_MAX, &batch));
+    if (post_one(&flush) != RPMA_E_NOSUPP ||
+        rpma_post(conn, &flush, 1, NULL) != RPMA_E_NOSUPP ||
+        rpma_batch_add(batch, &flush) != RPMA_E_NOSUPP)
+        report_broken("a persistent flush that is not permitted is not refused");
+}
+
+static void run_round(void) {
+    const enum rpma_flush_type type = RPMA_FLUSH_TYPE_PERSISTENT;
     work_count = 0;
     change_count = 1 + below(CHANGES_MAX);
     for (unsigned i = 0; i < change_count; i++) {
@@ -430,8 +499,10 @@ static void run_round(enum rpma_flush_type type) {
             add_flush(end++, type);
     }
     post_all();
-    while (await_next())
-        ;
+    do
+        if (below(4) == 0)
+            take_several();
+    while (await_next());
     for (const struct change *each = first; each < end; each++) {
         for (unsigned i = 0; i < each->count && is_last(each); i++) {
             words[each->first + i] = each->value[i];
@@ -495,8 +566,15 @@ int main(int argc, char *argv[]) {
     queue = completions_of(conn, NULL, shared_channel);
     await_regions();
     targets[0] = offered_memory(conn, &direct_write);
-    for (int i = 0; i < ROUNDS; i++)
-        run_round(direct_write ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY);
+    int second_types;
+    CALL(rpma_mr_remote_get_flush_type(targets[REGIONS], &second_types));
+    is_second_volatile = (second_types & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT) == 0;
+    if (is_second_volatile)
+        check_refused(targets[REGIONS]);
+    if (!direct_write)
+        check_refused(targets[0]);
+    for (int i = 0; direct_write && i < ROUNDS; i++)
+        run_round();
     report_message(&(struct rpma_work){.type = RPMA_WORK_SEND});
     CALL(rpma_send(conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL));
     await_operation(&queue);
