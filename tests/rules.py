@@ -271,6 +271,10 @@ CODES = {"include/librpma.h", "include/librpma.hpp", "man/rpma_errors.7", "contr
 def check_codes():
     """All other files read the list of error codes from the header."""
     codes = set(re.findall(r"^#define (RPMA_E_\w+)", read(ROOT / "include/librpma.h"), flags=re.M))
+    status = read(ROOT / "include/librpma.hpp")
+    for code in sorted(codes):
+        if not re.search(rf"= {code}\b", status):
+            yield f"include/librpma.hpp lacks {code}, an enumerator of status"
     for name in tracked():
         text = re.sub(r"^ *//.*$", "", read(ROOT / name), flags=re.M)  # a comment tells the results of a function
         if name not in CODES and len(set(re.findall(r"\bRPMA_E_\w+", text)) & codes) > 0.7 * len(codes):

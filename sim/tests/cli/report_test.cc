@@ -30,7 +30,10 @@ int main(int argc, char *argv[]) {
         for (size_t at = 0; at < sizeof(found); at++)
             if (reinterpret_cast<const char *>(&found)[at] !=
                 reinterpret_cast<const char *>(&wanted)[at]) {
-                printf("%s: byte %zu is not that of %s\n", argv[i], at, argv[i + 1]);
+                printf("%s: byte %zu is not that of %s. A report is that of the first device "
+                       "of its "
+                       "driver and transport in devices.tsv\n",
+                       argv[i], at, argv[i + 1]);
                 break;
             }
     }

@@ -27,7 +27,7 @@ using namespace sim;
 
 constexpr uint64_t MS = 1'000'000;
 
-// The faults that not every device can have. contract/devices.tsv has the sources of the
+// The faults that not every device can have. sim/device/devices.tsv has the sources of the
 // events.
 void device_has_only_faults_of_its_driver(void **) {
     static const struct {
