@@ -147,10 +147,10 @@ void Cm::arrive(const Message &message) {
     fabric_.scheduler().arrived(message);
     if (message.kind != Message::ARP)
         Fabric::count_mad(*message.source, message.destination);
-    if (CmId *const from = id_of(message.from))
+    CmId *const from = id_of(message.from);
+    if (from)
         await_response(*from, message);
     if (message.kind == Message::ARP || message.kind == Message::REQ) {
-        CmId *const from = id_of(message.from);
         if (from && message.kind == Message::ARP && from->state == SIM_CM_RESOLVING)
             on_resolved(*from);
         if (from && message.kind == Message::REQ && from->state == SIM_CM_REQ_SENT)

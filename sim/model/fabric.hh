@@ -9,6 +9,7 @@
 #include "objects.hh"
 #include "scheduler.hh"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -99,6 +100,7 @@ class Fabric {
     // A deadline is a timer that ends a wait for a live program, after minutes: none of the
     // fabric's own steps depends on it, so next_timer() does not count it.
     uint64_t next_deadline() const;
+    uint64_t next_time() const { return std::min(next_timer(), next_deadline()); }
     uint64_t now() const { return now_; }
     uint64_t at(uint64_t time, std::function<void()> action); // returns a number for cancel()
     uint64_t set_deadline(uint64_t time, std::function<void()> action); // the same

@@ -355,9 +355,7 @@ void Run::step(uint64_t limit) {
             active_at_ = server_.fabric().now();
         return;
     }
-    const sim::Fabric &fabric = server_.fabric();
-    const uint64_t timer = std::min(fabric.next_timer(), fabric.next_deadline()),
-                   time_now = now();
+    const uint64_t timer = server_.fabric().next_time(), time_now = now();
     const uint64_t wait = std::min(limit, timer > time_now ? timer - time_now : 0);
     events.push_back({server_.descriptor(), POLLIN, 0});
     const timespec time = {static_cast<time_t>(wait / SECOND),

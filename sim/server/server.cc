@@ -146,9 +146,7 @@ static int wait_for_events(int epoll, struct epoll_event *events, int size, uint
 
 bool Server::step(uint64_t limit) {
     require_replies();
-    const uint64_t next = holds_ || limit == 0
-                              ? UINT64_MAX
-                              : std::min(fabric_.next_timer(), fabric_.next_deadline());
+    const uint64_t next = holds_ || limit == 0 ? UINT64_MAX : fabric_.next_time();
     if (next != UINT64_MAX) {
         const uint64_t now = clock();
         limit = std::min(limit, next > now ? next - now : 0);

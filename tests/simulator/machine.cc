@@ -63,7 +63,7 @@ void Network::advance(int64_t now) {
 }
 
 int64_t Network::next_time() const {
-    const uint64_t next = std::min(fabric_->next_timer(), fabric_->next_deadline());
+    const uint64_t next = fabric_->next_time();
     return next == UINT64_MAX
                ? NEVER
                : START + static_cast<int64_t>((next + NANOSECONDS - 1) / NANOSECONDS);
