@@ -15,7 +15,6 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CLIENTS 2     // that are served, one after the other
@@ -264,8 +263,7 @@ static bool run(uint64_t schedules, uint64_t seed) {
                                        .memory_count = 1, // so that power fails
                                        .platform = chosen->platform,
                                        .flags = RDMA_SIM_TEST_LEAKS};
-    char module[64];
-    struct timespec begin, end;
+    char module[64], name[64];
     for (int i = 0; i < PROGRAMS; i++) {
         snprintf(module, sizeof(module), "%s-%s", example->modules,
                  i == SERVER ? "server" : "client");
@@ -275,13 +273,8 @@ static bool run(uint64_t schedules, uint64_t seed) {
     if (fd < 0 || ftruncate(fd, sizeof(bytes)))
         return false;
     snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    const int found = rdma_sim_explore(&test);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    printf("%s %s: %s, %.1f s\n", example->name, chosen->name,
-           found ? rdma_sim_error() : "nothing found",
-           (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
-    return found == 0;
+    snprintf(name, sizeof(name), "%s %s", example->name, chosen->name);
+    return explore_and_print(&test, name);
 }
 
 int main(int argc, char *argv[]) {

@@ -10,8 +10,11 @@
 #define MODULES_H 1
 
 #include <dlfcn.h>
+#include <rdma-sim.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 typedef int (*main_function)(int, char **);
 
@@ -32,6 +35,17 @@ static inline main_function find_main(const char *module) {
         exit(EXIT_FAILURE);
     }
     return found;
+}
+
+// Runs a test, and prints its finding and its time. Returns false if it has a finding.
+static inline bool explore_and_print(const struct rdma_sim_test *test, const char *name) {
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const int found = rdma_sim_explore(test);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    printf("%s: %s, %.1f s\n", name, found ? rdma_sim_error() : "nothing found",
+           (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
+    return found == 0;
 }
 
 #endif // MODULES_H

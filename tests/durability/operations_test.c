@@ -14,7 +14,6 @@
 #include <rdma-sim.h>
 #include <stdarg.h>
 #include <string.h>
-#include <time.h>
 
 #define CLIENTS 2     // that are served, one after the other
 #define EVERY 1000000 // schedules: their number is limited otherwise
@@ -234,18 +233,12 @@ static bool run(const struct configuration *configuration, uint64_t schedules, u
         .memory_count = 1,
         .platform = configuration->platform};
     char module[64];
-    struct timespec begin, end;
     chosen = configuration;
     snprintf(module, sizeof(module), "%s-server", configuration->modules);
     server_main = find_main(module);
     snprintf(module, sizeof(module), "%s-client", configuration->modules);
     client_main = find_main(module);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    const int found = rdma_sim_explore(&test);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    printf("%s: %s, %.1f s\n", configuration->name, found ? rdma_sim_error() : "nothing found",
-           (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
-    return found == 0;
+    return explore_and_print(&test, configuration->name);
 }
 
 int main(int argc, char *argv[]) {

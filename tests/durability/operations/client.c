@@ -228,6 +228,15 @@ static void add_flush(const struct change *change, enum rpma_flush_type type) {
 
 // ---- completions -------------------------------------------------------------------
 
+// Takes a completion, which must be that of the operation with this number; 0: of none.
+static void take(uintptr_t number, uint64_t wr_id, enum ibv_wc_status status) {
+    if (status != IBV_WC_SUCCESS)
+        fail("an operation failed: %s", ibv_wc_status_str(status));
+    if (wr_id != number)
+        report_broken("the completion is that of another operation");
+    polled = number ? number : wr_id;
+}
+
 // Waits for a completion by the functions of older releases.
 static struct rpma_completion await_old(struct rpma_cq *cq) {
     struct rpma_completion completion = {.op_status = IBV_WC_SUCCESS};
@@ -247,18 +256,13 @@ static struct rpma_completion await_old(struct rpma_cq *cq) {
 // releases has no code for atomic operations.
 static void await_number(uintptr_t number, enum rpma_work_type type) {
     const bool is_atomic = type == RPMA_WORK_FETCH_ADD || type == RPMA_WORK_COMPARE_SWAP;
-    uintptr_t next;
     if (!queue.waiting[OPERATION] && !queue.shared_channel && !is_atomic && below(3) == 0) {
         const struct rpma_completion old = await_old(queue.cq[OPERATION]);
-        if (old.op_status != IBV_WC_SUCCESS)
-            fail("an operation failed: %s", ibv_wc_status_str(old.op_status));
-        next = (uintptr_t)old.op_context;
+        take(number, (uintptr_t)old.op_context, old.op_status);
     } else {
-        next = await_operation(&queue).wr_id;
+        const struct ibv_wc wc = await_operation(&queue);
+        take(number, wc.wr_id, wc.status);
     }
-    if (next != number)
-        report_broken("the completion is that of another operation");
-    polled = number;
 }
 
 // The next posted operation with a completion, or NULL.
@@ -293,11 +297,7 @@ static void take_several(void) {
     check_call(ret, "rpma_cq_get_wc");
     for (const struct ibv_wc *wc = wcs; wc < wcs + got; wc++) {
         const struct rpma_work *const next = next_signaled();
-        if (wc->status != IBV_WC_SUCCESS)
-            fail("an operation failed: %s", ibv_wc_status_str(wc->status));
-        if (!next || wc->wr_id != (uintptr_t)next->op_context)
-            report_broken("the completion is that of another operation");
-        polled = wc->wr_id;
+        take(next ? (uintptr_t)next->op_context : 0, wc->wr_id, wc->status);
     }
 }
 
