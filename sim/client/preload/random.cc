@@ -19,6 +19,12 @@ uint64_t random_state;
 unsigned threads;                // that the process has started
 __thread unsigned thread_number; // 0: the first one
 
+void fill(void *to, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        static_cast<uint8_t *>(to)[i] =
+            static_cast<uint8_t>((random_state = random_state * 6364136223846793005 + 1) >> 56);
+}
+
 } // namespace
 
 void control::seed_random(uint64_t seed) {
@@ -33,13 +39,14 @@ void control::number_thread() {
 EXPORTED ssize_t getrandom(void *to, size_t size, unsigned flags) {
     if (!is_on())
         return REAL(getrandom)(to, size, flags);
-    for (size_t i = 0; i < size; i++)
-        static_cast<uint8_t *>(to)[i] =
-            static_cast<uint8_t>((random_state = random_state * 6364136223846793005 + 1) >> 56);
+    fill(to, size);
     return static_cast<ssize_t>(size);
 }
 EXPORTED int getentropy(void *to, size_t size) {
-    return is_on() ? (getrandom(to, size, 0), 0) : REAL(getentropy)(to, size);
+    if (!is_on())
+        return REAL(getentropy)(to, size);
+    fill(to, size);
+    return 0;
 }
 
 // No thread of the system has such a number: a function that is not replaced fails.
@@ -51,7 +58,7 @@ EXPORTED pid_t gettid() noexcept {
 }
 EXPORTED void arc4random_buf(void *to, size_t size) noexcept {
     if (is_on())
-        getrandom(to, size, 0);
+        fill(to, size);
     else
         REAL(arc4random_buf)(to, size);
 }
