@@ -116,6 +116,7 @@ struct sim_profile {
     bool checks_inline_reads;   // a read with IBV_SEND_INLINE is refused
     bool frees_entries_in_poll; // ibv_poll_cq() frees the entries of requests and receives
     bool fences_writes;         // false: a write with a fence does not wait for earlier reads
+    bool waits_without_depth;   // with max_rd_atomic 0, reads and atomics are never sent
     bool retry_count_7_is_endless;
     // ibv_destroy_qp(), or ibv_modify_qp() to RESET, removes those of the QP from its CQs
     bool destroy_removes_completions, reset_removes_completions;

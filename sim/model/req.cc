@@ -31,8 +31,13 @@ constexpr uint64_t TORN_READ_TIME = 100'000'000;
 
 } // namespace
 
-// The time when the other side receives the request; NEVER: an earlier one has failed, or
-// the request has a fence behind one that was not executed.
+static bool lacks_depth(const Qp &qp, const Send &send) {
+    return qp.attr.max_rd_atomic == 0 && qp.context->device->profile->waits_without_depth &&
+           (returns_data(send.wr.opcode) || send.wr.opcode == SIM_WR_ATOMIC_WRITE);
+}
+
+// The time when the other side receives the request; NEVER: an earlier one has failed or is
+// never sent, or the request has a fence behind one that was not executed.
 static uint64_t arrival_of(const Qp &qp, const Send &send, uint64_t delay) {
     const bool waits =
         send.wr.flags & IBV_SEND_FENCE &&
@@ -40,6 +45,8 @@ static uint64_t arrival_of(const Qp &qp, const Send &send, uint64_t delay) {
          (send.wr.opcode != IBV_WR_RDMA_WRITE && send.wr.opcode != IBV_WR_RDMA_WRITE_WITH_IMM));
     uint64_t sent_at = send.sent_at;
     for (const Send &before : qp.sends) {
+        if (lacks_depth(qp, before))
+            return NEVER;
         if (&before == &send)
             break;
         if (before.status != IBV_WC_SUCCESS)

@@ -167,6 +167,14 @@ Copied fill_receive(Qp &qp, const Receive &receive, const MemoryRanges &from,
     }
 }
 
+// The target expects its own MTU in all packets but the last one: Linux 7.3,
+// drivers/infiniband/sw/rxe/rxe_resp.c, rxe_resp_check_length().
+static bool has_other_mtu(const Qp &qp, const Qp &peer, uint64_t length) {
+    const ibv_mtu sent = qp.attr.path_mtu, expected = peer.attr.path_mtu;
+    return peer.type != IBV_QPT_UC && !is_iwarp(peer) && sent != expected &&
+           length > 128ULL << std::min(sent, expected);
+}
+
 static Result execute_send(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     MemoryRanges from, to;
     if (const ibv_wc_status status = source_of(fabric, qp, send, from))
@@ -175,6 +183,10 @@ static Result execute_send(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     if (!take_receive(fabric, peer, receive))
         return refuse_without_receive(fabric, peer, send);
     const uint64_t length = length_of(from);
+    if (has_other_mtu(qp, peer, length)) {
+        complete_receive(fabric, peer, receive, failed(IBV_WC_REM_INV_REQ_ERR), false);
+        return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
+    }
     bool is_protected = local_ranges(fabric, peer, receive.sges, true, to);
     for (MemoryRange &place : to)
         place.writer = qp.handle;
@@ -258,7 +270,7 @@ static Result execute_write(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     const bool takes_receive = send.wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     if (takes_receive && !has_receive(peer))
         return refuse_without_receive(fabric, peer, send);
-    if (is_atomic && lacks_read_resources(peer))
+    if (has_other_mtu(qp, peer, length) || (is_atomic && lacks_read_resources(peer)))
         return refuse(fabric, peer, send, IBV_WC_REM_INV_REQ_ERR);
     if (const ibv_wc_status status = remote_range(fabric, qp, peer, send.wr, length, to))
         return refuse(fabric, peer, send, status);

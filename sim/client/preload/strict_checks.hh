@@ -32,6 +32,8 @@
           "create the queue pair with a larger max_inline_data, or leave IBV_SEND_INLINE out") \
     CHECK(SGES, "sges", "a request has more SGEs than its queue", \
           "create the queue with a larger max_send_sge or max_recv_sge") \
+    CHECK(DEPTH, "depth", "a read or an atomic is posted to a queue pair that may have none outstanding", \
+          "set initiator_depth of the connection, or max_rd_atomic") \
     CHECK(SHARED, "shared", "a receive is posted to a queue pair that has a shared receive queue", \
           "post it to the shared receive queue") \
     CHECK(OVERFLOW, "overflow", "the completions of the posted requests do not fit into their queue", \

@@ -83,12 +83,27 @@ ibv_qp_state state_of(ibv_qp *qp, ibv_qp_state enough) {
     return attr.qp_state;
 }
 
+bool is_read_or_atomic(const ibv_send_wr &wr) {
+    return wr.opcode == IBV_WR_RDMA_READ || wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+           wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+// iWARP: the connection manager sets the depth, which libibverbs does not report.
+bool lacks_depth(ibv_qp *qp, const ibv_send_wr *wr) {
+    ibv_qp_attr attr;
+    ibv_qp_init_attr init;
+    while (wr != nullptr && !is_read_or_atomic(*wr))
+        wr = wr->next;
+    return wr != nullptr && qp->state == IBV_QPS_RTS &&
+           qp->context->device->transport_type != IBV_TRANSPORT_IWARP &&
+           VERBS(ibv_query_qp)(qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init) == 0 &&
+           attr.max_rd_atomic == 0;
+}
+
 void check_send(ibv_qp *qp, Object &object, const ibv_send_wr &wr, const Call &call) {
     constexpr unsigned KNOWN = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED |
                                IBV_SEND_INLINE | IBV_SEND_IP_CSUM;
-    const bool is_written = wr.opcode == IBV_WR_RDMA_READ ||
-                            wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-                            wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    const bool is_written = is_read_or_atomic(wr);
     const bool has_sges = wr.opcode != IBV_WR_BIND_MW && wr.opcode != IBV_WR_LOCAL_INV;
     const bool is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0 && !is_written;
     uint64_t length = 0;
@@ -119,11 +134,14 @@ int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad) {
             return EINVAL;
     }
     const bool is_early = state_of(qp, IBV_QPS_RTS) < IBV_QPS_RTS;
+    const bool is_never_sent = lacks_depth(qp, wr);
     {
         const Lock lock;
         Object *const object = find(qp);
         if (is_early)
             report(Check::EARLY, call, "the queue pair is not in the state RTS");
+        if (is_never_sent)
+            report(Check::DEPTH, call, "max_rd_atomic of the queue pair is 0");
         for (const ibv_send_wr *each = wr; object != nullptr && each != nullptr;
              each = each->next)
             check_send(qp, *object, *each, call);

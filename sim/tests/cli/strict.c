@@ -53,7 +53,7 @@ static void modify(struct ibv_qp *qp, struct ibv_qp *peer, const union ibv_gid *
     attr.qp_state = IBV_QPS_RTS;
     attr.timeout = 14;
     attr.retry_cnt = attr.rnr_retry = is("values") ? 9 : 7;
-    attr.max_rd_atomic = 1;
+    attr.max_rd_atomic = !is("depth");
     const int error =
         ibv_modify_qp(qp, &attr,
                       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
@@ -64,9 +64,10 @@ static void modify(struct ibv_qp *qp, struct ibv_qp *peer, const union ibv_gid *
 static int post_one(const struct side *side, struct ibv_mr *mr, uint64_t address,
                     uint32_t length, unsigned flags) {
     struct ibv_sge sges[3] = {{address, length, mr->lkey}};
-    struct ibv_send_wr wr = {.sg_list = sges, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+    struct ibv_send_wr wr = {.sg_list = sges}, *bad;
     sges[1] = sges[2] = sges[0];
     wr.num_sge = is("sges") ? 3 : 1;
+    wr.opcode = is("depth") ? IBV_WR_RDMA_READ : IBV_WR_SEND;
     wr.send_flags = IBV_SEND_SIGNALED | flags;
     return ibv_post_send(side->qp, &wr, &bad);
 }
@@ -124,9 +125,11 @@ static void verbs(void) {
     if (!is("channel")) {
         struct ibv_cq *cq;
         void *cookie;
-        if (!is("shared") && !is("sges") && !is("inline") && !is("overflow"))
+        const int is_sent =
+            !is("shared") && !is("sges") && !is("inline") && !is("overflow") && !is("depth");
+        if (is_sent)
             MUST(!ibv_get_cq_event(channel, &cq, &cookie));
-        if (!is("shared") && !is("sges") && !is("inline") && !is("overflow"))
+        if (is_sent)
             ibv_ack_cq_events(one.cq, is("acknowledged") ? 2 : 1);
     }
     if (strcmp(check, "none") == 0)

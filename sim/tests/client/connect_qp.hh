@@ -8,14 +8,15 @@
 #include <infiniband/verbs.h>
 
 // To the queue pair of that number, on the device with that GID. `attr` has the access, the
-// time limits and the numbers of repetitions of RC and XRC. Returns an error number.
+// time limits, the numbers of repetitions and of reads of RC and XRC, and the MTU, if it is not
+// 1024. Returns an error number.
 inline int connect_qp(ibv_qp *qp, ibv_qp_attr attr, const ibv_gid &gid, uint32_t number,
                       uint32_t psn = 7) {
     attr.port_num = attr.ah_attr.port_num = 1;
-    attr.path_mtu = IBV_MTU_1024;
+    if (attr.path_mtu == 0)
+        attr.path_mtu = IBV_MTU_1024;
     attr.dest_qp_num = number;
     attr.rq_psn = attr.sq_psn = psn;
-    attr.max_rd_atomic = 1;
     attr.ah_attr.is_global = 1;
     attr.ah_attr.grh.dgid = gid;
     const bool is_reliable = qp->qp_type != IBV_QPT_UC;

@@ -223,7 +223,7 @@ struct XrcPair {
         assert_non_null(receiver);
         ibv_qp_attr attr = {};
         attr.qp_access_flags = ALL_ACCESS;
-        attr.max_dest_rd_atomic = 1;
+        attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
         attr.min_rnr_timer = attr.timeout = 14;
         attr.rnr_retry = 7;
         assert_int_equal(connect_qp(receiver, attr, a.gid, a.qp->qp_num), 0);

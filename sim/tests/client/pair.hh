@@ -160,8 +160,9 @@ struct Setup {
     bool has_srq = false;
     uint64_t send_ops = 0;
     int entries = 32;
-    uint8_t retry_cnt = 1, rnr_retry = 7, max_dest_rd_atomic = 1;
-    uint8_t timeout = 14; // 67.1 ms
+    uint8_t retry_cnt = 1, rnr_retry = 7, max_dest_rd_atomic = 1, max_rd_atomic = 1;
+    uint8_t timeout = 14;            // 67.1 ms
+    ibv_mtu path_mtu = IBV_MTU_1024; // of side a; that of b is 1024
     Persistence *persistence = nullptr;
     ibv_qp_type type = IBV_QPT_RC;
     Scheduler *scheduler = nullptr;
@@ -184,13 +185,17 @@ struct Pair {
           a(direct, 1, setup.has_srq, setup.send_ops, setup.entries, setup.type),
           b(direct, 2, setup.has_srq, setup.send_ops, setup.entries, setup.type) {
         connect(a, b, setup);
-        connect(b, a, setup);
+        Setup of_b = setup;
+        of_b.path_mtu = IBV_MTU_1024;
+        connect(b, a, of_b);
         direct.use_host(1);
     }
     static void connect(Side &side, const Side &peer, const Setup &setup) {
         ibv_qp_attr attr = {};
         attr.qp_access_flags = ALL_ACCESS;
         attr.max_dest_rd_atomic = setup.max_dest_rd_atomic;
+        attr.max_rd_atomic = setup.max_rd_atomic;
+        attr.path_mtu = setup.path_mtu;
         attr.min_rnr_timer = 14; // 1.28 ms
         attr.timeout = setup.timeout;
         attr.retry_cnt = setup.retry_cnt;

@@ -91,7 +91,7 @@ struct Side {
         REQUIRE(read(socket, &remote, sizeof(remote)) == sizeof(remote));
         ibv_qp_attr attr = {};
         attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-        attr.max_dest_rd_atomic = attr.retry_cnt = 1;
+        attr.max_dest_rd_atomic = attr.max_rd_atomic = attr.retry_cnt = 1;
         attr.timeout = 8; // 1 ms
         attr.rnr_retry = 7;
         REQUIRE(!connect_qp(qp, attr, remote.gid, remote.number));
@@ -101,7 +101,7 @@ struct Side {
     void connect(Side &other) {
         ibv_qp_attr attr = {};
         attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-        attr.max_dest_rd_atomic = 1;
+        attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
         ibv_gid gid;
         REQUIRE(!ibv_query_gid(context, 1, 0, &gid));
         REQUIRE(!connect_qp(qp, attr, gid, other.qp->qp_num));

@@ -392,6 +392,37 @@ void refused_request_has_no_effect(void **) {
     }
 }
 
+// rxe_resp.c, rxe_resp_check_length(): the target expects its own MTU in all packets but the
+// last one, and refuses other messages.
+void messages_of_another_mtu_are_refused(void **) {
+    static const struct {
+        ibv_mtu mtu;
+        ibv_wr_opcode opcode;
+        size_t length;
+        bool is_refused;
+    } rows[] = {
+        {IBV_MTU_4096, IBV_WR_RDMA_WRITE, 1024, false},
+        {IBV_MTU_4096, IBV_WR_RDMA_WRITE, 1025, true},
+        {IBV_MTU_256, IBV_WR_RDMA_WRITE, 256, false},
+        {IBV_MTU_256, IBV_WR_RDMA_WRITE, 257, true},
+        {IBV_MTU_1024, IBV_WR_RDMA_WRITE, 4096, false},
+        {IBV_MTU_4096, IBV_WR_RDMA_WRITE_WITH_IMM, 1025, true},
+        {IBV_MTU_4096, IBV_WR_SEND, 1024, false},
+        {IBV_MTU_4096, IBV_WR_SEND, 1025, true},
+    };
+    for (const auto &row : rows) {
+        Pair pair({.path_mtu = row.mtu});
+        pair.receive(4096);
+        assert_int_equal(pair.post(row.opcode, row.length), 0);
+        pair.expect(row.is_refused ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_SUCCESS);
+        assert_int_equal(pair.b.memory[0], row.is_refused ? 2 : 1);
+        assert_int_equal(pair.b.state(), row.is_refused ? IBV_QPS_ERR : IBV_QPS_RTS);
+        if (row.opcode == IBV_WR_SEND)
+            assert_int_equal(pair.b.poll().status,
+                             row.is_refused ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_SUCCESS);
+    }
+}
+
 } // namespace
 
 int main() {
@@ -408,6 +439,7 @@ int main() {
         cmocka_unit_test(read_makes_what_was_written_persistent),
         cmocka_unit_test(lists_of_differing_sizes_have_the_same_data),
         cmocka_unit_test(refused_request_has_no_effect),
+        cmocka_unit_test(messages_of_another_mtu_are_refused),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

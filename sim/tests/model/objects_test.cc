@@ -40,7 +40,7 @@ void peer_expects_the_psn(void **) {
         Pair pair({.retry_cnt = 0});
         ibv_qp_attr attr = {};
         attr.qp_access_flags = ALL_ACCESS;
-        attr.max_dest_rd_atomic = 1;
+        attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
         attr.timeout = 14;
         assert_int_equal(pair.a.modify(IBV_QPS_RESET, 0), 0);
         assert_int_equal(connect_qp(pair.a.qp, attr, pair.b.gid, pair.b.qp->qp_num, psn), 0);
@@ -56,7 +56,7 @@ void reset_queue_pair_counts_its_attempts_again(void **) {
     Pair pair({.retry_cnt = 1});
     ibv_qp_attr attr = {};
     attr.qp_access_flags = ALL_ACCESS;
-    attr.max_dest_rd_atomic = 1;
+    attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
     attr.timeout = 14;
     attr.retry_cnt = 1;
     pair.direct.fabric().cut(1, 2, true);
@@ -94,7 +94,7 @@ void read_after_a_reset_makes_nothing_older_persistent(void **) {
     Pair pair({.persistence = &recorded});
     ibv_qp_attr attr = {};
     attr.qp_access_flags = ALL_ACCESS;
-    attr.max_dest_rd_atomic = 1;
+    attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
     attr.timeout = 14;
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 100), 0);
     pair.expect(IBV_WC_SUCCESS);
@@ -239,7 +239,7 @@ void window_of_type_2_is_that_of_its_queue_pair(void **) {
         ibv_qp *const second = ibv_create_qp(pair.b.pd, &init); // of the same domain
         ibv_qp_attr attr = {};
         attr.qp_access_flags = ALL_ACCESS;
-        attr.max_dest_rd_atomic = 1;
+        attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
         attr.timeout = 14;
         assert_int_equal(connect_qp(second, attr, c.gid, c.qp->qp_num), 0);
         pair.direct.use_host(1);

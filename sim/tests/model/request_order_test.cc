@@ -138,6 +138,23 @@ void request_behind_a_failed_one_is_not_executed(void **) {
     assert_false(is_written(pair, 64));
 }
 
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, check_init_depth(): it waits for ever, and so
+// does what is behind it. hw/mlx5/qp.c: the device keeps its own value.
+void read_without_depth_is_never_sent_on_rxe(void **) {
+    for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD})
+        for (const char *const device : {"rxe", "mlx5"}) {
+            const bool is_sent = std::string_view(device) == "mlx5";
+            Pair pair({.device = device, .max_rd_atomic = 0});
+            assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+            pair.expect(IBV_WC_SUCCESS);
+            assert_int_equal(pair.post(opcode, 8, at(16)), 0);
+            assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8, at(64)), 0);
+            pair.direct.advance(1'000'000 * MS);
+            assert_true(is_written(pair, 64) == is_sent);
+            assert_true(pair.a.is_empty() != is_sent);
+        }
+}
+
 } // namespace
 
 int main() {
@@ -146,6 +163,7 @@ int main() {
         cmocka_unit_test(request_without_a_fence_is_executed_before_reads),
         cmocka_unit_test(read_does_not_pass_a_read),
         cmocka_unit_test(request_behind_a_failed_one_is_not_executed),
+        cmocka_unit_test(read_without_depth_is_never_sent_on_rxe),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
