@@ -20,8 +20,8 @@
 
 namespace {
 
-constexpr int FIRST_CHECK = 2;        // milliseconds of real time
-constexpr unsigned MAX_SLEEPS = 1000; // of a loop, before they last longer
+constexpr int FIRST_CHECK = 2, THOROUGH_CHECK = 30; // milliseconds of real time
+constexpr unsigned MAX_SLEEPS = 1000;               // of a loop, before they last longer
 
 // Returns the value of a line of /proc/PID/status, or 0.
 uint64_t mask_of(const std::string &status, const char *name) {
@@ -166,7 +166,7 @@ void Schedule::await(Process &process) {
         if (count < 0 || events[2].revents != 0)
             exploration_.check_signals();
         const bool has_stopped = count == 0 && !has_gdb(); // gdb is the one that traces it
-        if (has_stopped && is_spinning(process))
+        if (has_stopped && is_spinning(process, passed >= THOROUGH_CHECK))
             return;
         if (has_stopped) {
             passed += timeout;
@@ -296,8 +296,8 @@ void Schedule::end_thread(Process &process) {
 }
 
 // A program that computes continues, so that real time has no effect on the schedule.
-bool Schedule::is_spinning(Process &process) {
-    if (!process.spin.stop(process.thread, is_command(process)))
+bool Schedule::is_spinning(Process &process, bool is_thorough) {
+    if (!process.spin.stop(process.thread, is_command(process), is_thorough))
         return false;
     process.waits = true;
     process.wait = {};

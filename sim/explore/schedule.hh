@@ -102,7 +102,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     // programs.cc
     void start(Process &process);
     void await(Process &process);
-    bool is_spinning(Process &process);
+    bool is_spinning(Process &process, bool is_thorough);
     uint64_t writes(const Process &process) const;
     bool has_request(Process &process);
     uint64_t object_changes(const Process &process) const;

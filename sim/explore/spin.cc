@@ -3,6 +3,7 @@
 
 #include "spin.hh"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <tuple>
 
 namespace {
 
@@ -132,13 +134,13 @@ bool Spin::repeats(size_t &at) {
     return step_to(now) && now == loop_[at] && (at != 0 || has_same_stack());
 }
 
-bool Spin::is_loop() {
+bool Spin::is_loop(bool is_thorough) {
     State now;
     if (!read_registers(now) || !step_to(now) || !read_stack(now, stack_))
         return false;
     loop_ = {now};
     while (step_to(now) && now != loop_.front() && loop_.size() < MAX_STEPS &&
-           (now.instruction != loop_.front().instruction))
+           (is_thorough || now.instruction != loop_.front().instruction))
         loop_.push_back(now);
     if (now != loop_.front() || !has_same_stack())
         return false;
@@ -146,17 +148,34 @@ bool Spin::is_loop() {
     for (size_t steps = 0; steps < PASSES * loop_.size(); steps++)
         if (!repeats(at))
             return false;
-    return true;
+    return step_to_head();
 }
 
-bool Spin::stop(pid_t thread, bool keeps_status) {
+// A loop may also write, for example lock and unlock. Its head, where it does not hold a lock,
+// is the same wherever the thread was stopped.
+bool Spin::step_to_head() {
+    const auto place = [](const State &state) {
+        Registers registers;
+        memcpy(&registers, state.registers.data(), sizeof(registers));
+        return std::tuple(~stack_of(registers), state.instruction, state.registers);
+    };
+    const auto head = std::ranges::min_element(loop_, {}, place);
+    const auto steps = static_cast<size_t>(head - loop_.begin());
+    for (size_t at = 0; at < steps;)
+        if (!repeats(at))
+            return false;
+    std::rotate(loop_.begin(), head, loop_.end());
+    return read_stack(loop_.front(), stack_);
+}
+
+bool Spin::stop(pid_t thread, bool keeps_status, bool is_thorough) {
     keeps_status_ = keeps_status;
     if (!shows(thread, "running") ||
         ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_EXITKILL) != 0)
         return false; // another process traces it
     thread_ = thread;
     if (ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) == 0 && wait_for_stop() &&
-        shows(thread, "-1") && is_loop())
+        shows(thread, "-1") && is_loop(is_thorough))
         return true;
     release();
     return false;

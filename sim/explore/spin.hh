@@ -18,7 +18,9 @@ class Spin {
   public:
     // Returns true if the thread spins; then it is stopped. Otherwise it continues.
     // `keeps_status`: if it has ended, leaves its status to the caller, who is its parent.
-    bool stop(pid_t thread, bool keeps_status);
+    // `is_thorough`: it steps through a loop of any kind, instead of one that executes each
+    // instruction once, which takes longer for a thread that computes.
+    bool stop(pid_t thread, bool keeps_status, bool is_thorough);
     // Returns true if the thread, which is stopped, still spins; otherwise it continues.
     bool is_unchanged();
     void release(); // lets the thread continue, if it is stopped
@@ -37,7 +39,8 @@ class Spin {
     bool read_stack(const State &state, std::vector<std::byte> &stack) const;
     bool has_same_stack() const;
     bool repeats(size_t &at); // the state loop_[at]
-    bool is_loop();
+    bool is_loop(bool is_thorough);
+    bool step_to_head();
 
     pid_t thread_ = 0;
     bool keeps_status_ = false;

@@ -27,8 +27,8 @@ def both(program, options):
 CORRECT = [(f"memory_poll {how}", both(POLL, how), faults)
            for how in ("spin", "pause", "yield", "sleep", "clock") for faults in ("none", "kill,cut,freeze")]
 CORRECT += [(f"threads {name}", f"{THREADS} {name}", "none")
-            for name in ("mutex", "condition", "timeout", "atomic-wait", "barrier", "spin", "locks", "c11", "cancel", "detach", "processors",
-                         "end")]
+            for name in ("mutex", "condition", "timeout", "atomic-wait", "barrier", "spin", "poll-under-locks", "poll-in-turn", "locks",
+                         "c11", "cancel", "detach", "processors", "end")]
 # A thread whose sleep ends while its program is frozen.
 CORRECT += [("threads detach", f"--seeds 1-20 {THREADS} detach", "freeze")]
 CORRECT += [(f"processes {name}", f"{PROCESSES} {name}", "none")

@@ -45,6 +45,59 @@ int mutex() {
     return count != 6;
 }
 
+// A thread that repeats this has the same registers and the same memory again, but its locks
+// are taken meanwhile.
+class SpinLock {
+  public:
+    [[gnu::noinline]] void lock() {
+        while (is_taken_.exchange(true))
+            sched_yield();
+    }
+    [[gnu::noinline]] void unlock() { is_taken_ = false; }
+
+  private:
+    std::atomic<bool> is_taken_ = false;
+};
+
+int poll_under_locks() {
+    SpinLock one, other;
+    bool is_set = false;
+    std::thread thread([&] {
+        for (bool ends = false; !ends;) {
+            one.lock();
+            ends = is_set;
+            one.unlock();
+            other.lock();
+            other.unlock();
+        }
+    });
+    std::this_thread::sleep_for(1ms);
+    for (int i = 0; i < 3; i++) {
+        other.lock();
+        std::this_thread::sleep_for(1ms);
+        other.unlock();
+        std::this_thread::sleep_for(1ms);
+    }
+    one.lock();
+    is_set = true;
+    one.unlock();
+    thread.join();
+    return 0;
+}
+
+// Each instruction of the loop has other registers for each word.
+int poll_in_turn() {
+    std::atomic<int> words[5] = {};
+    std::thread thread([&] {
+        for (unsigned i = 0; words[i] == 0;)
+            i = (i + 1) % 5;
+    });
+    std::this_thread::sleep_for(1ms);
+    words[3] = 1;
+    thread.join();
+    return 0;
+}
+
 // Reads and writes under a lock, but not under the same.
 int wrong_update() {
     std::mutex mutex;
@@ -346,6 +399,8 @@ constexpr struct {
                 {"atomic-wait", atomic_wait},
                 {"barrier", barrier},
                 {"spin", spin},
+                {"poll-under-locks", poll_under_locks},
+                {"poll-in-turn", poll_in_turn},
                 {"locks", locks},
                 {"c11", c11},
                 {"cancel", cancel},
