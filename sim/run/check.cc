@@ -3,6 +3,7 @@
 
 // check.cc -- refuses commands that cannot run on the fabric, before any of them starts
 
+#include "../protocol/dispatch.hh"
 #include "../protocol/executable.hh"
 #include "sim.hh"
 
@@ -209,10 +210,11 @@ void check_command(const Command &command, const Libraries &libraries, bool expl
     const std::string file = executed_files(command, executable).back();
     for_each_library(file, executable.interpreter, libraries,
                      [&](const std::string &line) { check_line(file, line, libraries); });
-    if (explores && has_section(file, ".go.buildinfo"))
-        refuse("%s: is a program of Go, whose threads wait by futex(2) without the C library, "
-               "which explore does not control",
-               file.c_str());
+    if (explores && !sim::can_dispatch_calls() && has_section(file, ".go.buildinfo"))
+        refuse(
+            "%s: is a program of Go, whose threads wait without the C library, which explore "
+            "controls on x86-64 with Linux 5.11 or later",
+            file.c_str());
 }
 
 std::vector<std::string> files_of(const Command &command, const Libraries &libraries) {

@@ -8,13 +8,9 @@
 
 #include <cerrno>
 #include <climits>
-#include <cstdarg>
 #include <cstdint>
 #include <linux/futex.h>
-#include <sched.h>
-#include <sys/syscall.h>
 #include <threads.h>
-#include <unistd.h>
 
 namespace {
 
@@ -107,8 +103,10 @@ long wait_for_word(const volatile uint32_t *word, uint32_t value, uint64_t until
     return waiter.is_woken ? 0 : -1;
 }
 
-long futex(const volatile uint32_t *word, int operation, uint32_t value, const timespec *time,
-           const volatile uint32_t *other, uint32_t bits) {
+} // namespace
+
+long control::futex(const volatile uint32_t *word, int operation, uint32_t value,
+                    const timespec *time, const volatile uint32_t *other, uint32_t bits) {
     const bool is_real = (operation & FUTEX_CLOCK_REALTIME) != 0;
     switch (operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
@@ -127,8 +125,6 @@ long futex(const volatile uint32_t *word, int operation, uint32_t value, const t
         refuse("futex() with another operation");
     }
 }
-
-} // namespace
 
 void control::interrupt_waiters() {
     for (const Waiter *each = waiters; each != nullptr; each = each->next)
@@ -193,33 +189,4 @@ EXPORTED int cnd_signal(cnd_t *condition) {
 }
 EXPORTED int cnd_broadcast(cnd_t *condition) {
     return AS_C11(pthread_cond_broadcast(posix(condition)));
-}
-
-// ---- system calls
-
-// Called by libstdc++, for std::atomic::wait(), and by programs in Rust.
-EXPORTED long syscall(long number, ...) noexcept {
-    long argument[6];
-    va_list list;
-    va_start(list, number);
-    for (long &each : argument)
-        each = va_arg(list, long);
-    va_end(list);
-    if (is_on() && number == SYS_futex)
-        return futex(reinterpret_cast<volatile uint32_t *>(argument[0]),
-                     static_cast<int>(argument[1]), static_cast<uint32_t>(argument[2]),
-                     reinterpret_cast<const timespec *>(argument[3]),
-                     reinterpret_cast<volatile uint32_t *>(argument[4]),
-                     static_cast<uint32_t>(argument[5]));
-    if (is_on() && number == SYS_gettid)
-        return gettid();
-    if (is_on() && number == SYS_sched_yield)
-        return sched_yield();
-    if (is_on() && number == SYS_nanosleep)
-        return nanosleep(reinterpret_cast<const timespec *>(argument[0]), nullptr);
-    if (is_on() && number == SYS_clock_gettime)
-        return clock_gettime(static_cast<clockid_t>(argument[0]),
-                             reinterpret_cast<timespec *>(argument[1]));
-    return REAL(syscall)(number, argument[0], argument[1], argument[2], argument[3],
-                         argument[4], argument[5]);
 }

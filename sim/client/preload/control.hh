@@ -108,6 +108,11 @@ struct RealCounter { // while another program is started
 };
 uint64_t read_monotonic_clock();
 
+// direct_calls.cc
+void find_direct_calls(char **argv); // of the program
+bool has_direct_calls();             // SIGSYS is for them
+void catch_direct_calls();           // of the calling thread, if the program makes them
+
 // Returns in a copy of the process for each schedule, if rdma-sim wants copies.
 void fork_for_each_schedule();
 

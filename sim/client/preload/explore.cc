@@ -128,6 +128,7 @@ void descriptors_changed() {
 void begin_thread() {
     wait_for_turn(Wait::THREAD, NEVER, "its start", static_cast<uint64_t>(own_tid()));
     number_thread();
+    catch_direct_calls();
     is_controlled = true;
 }
 
@@ -148,7 +149,7 @@ Uncontrolled::~Uncontrolled() {
 namespace {
 
 // Line buffering keeps the complete lines of a program that is killed.
-__attribute__((constructor)) void begin() {
+__attribute__((constructor)) void begin(int, char **argv) {
     const char *const path = getenv("RDMA_SIM_CLOCK");
     if (path == nullptr)
         return;
@@ -164,6 +165,7 @@ __attribute__((constructor)) void begin() {
     setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     rdma_sim_connect_threads();
     find_counter();
+    find_direct_calls(argv);
     fork_for_each_schedule();
     const char *const program = getenv("RDMA_SIM_PROGRAM");
     seed_random(virtual_clock->seed +
@@ -171,6 +173,7 @@ __attribute__((constructor)) void begin() {
     wait_for_turn(Wait::START, NEVER, "its start");
     add_process(static_cast<pid_t>(REAL(syscall)(SYS_getpid)));
     make_counter_virtual();
+    catch_direct_calls();
     is_controlled = true;
 }
 

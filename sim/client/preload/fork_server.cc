@@ -48,7 +48,7 @@ pid_t fork_sibling(pid_t *tid, void *robust, size_t robust_size) {
 
 void control::fork_for_each_schedule() {
     const char *const number = getenv("LIBRDMA_SIM_FORKS");
-    if (number == nullptr)
+    if (number == nullptr || *number == '\0')
         return;
     const int fd = atoi(number);
     const pid_t parent = getppid();
@@ -56,7 +56,9 @@ void control::fork_for_each_schedule() {
     void *robust = nullptr;
     size_t robust_size = 0;
     char request;
-    unsetenv("LIBRDMA_SIM_FORKS");
+    // Without the variable, programs that read the initial stack, such as those of Go, would
+    // not find what follows the environment.
+    setenv("LIBRDMA_SIM_FORKS", "", 1);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (!has_one_thread() || prctl(PR_GET_TID_ADDRESS, &tid) != 0 || tid == nullptr ||
         REAL(syscall)(SYS_get_robust_list, 0L, &robust, &robust_size) != 0)

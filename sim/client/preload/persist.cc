@@ -52,9 +52,9 @@ bool is_persistent(int fd, struct stat &status) {
 template <class Request> bool exchange(int fd, const Request &request) {
     char reply[sim::MAX_MESSAGE];
     // Not send() and recv(), which explore replaces.
-    if (syscall(SYS_sendto, fd, &request, sizeof(request), MSG_NOSIGNAL, nullptr, 0) !=
+    if (REAL(syscall)(SYS_sendto, fd, &request, sizeof(request), MSG_NOSIGNAL, nullptr, 0) !=
             sizeof(request) ||
-        syscall(SYS_recvfrom, fd, reply, sizeof(reply), 0, nullptr, nullptr) <
+        REAL(syscall)(SYS_recvfrom, fd, reply, sizeof(reply), 0, nullptr, nullptr) <
             static_cast<long>(sizeof(sim::ReplyHead)))
         return false;
     sim::ReplyHead head;

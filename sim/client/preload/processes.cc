@@ -92,6 +92,7 @@ pid_t fork_uncontrolled() {
         forget_timers();
         OpenDescriptor::close_all();
         wait_for_turn(Wait::START, NEVER, "its start");
+        catch_direct_calls();
     }
     return pid;
 }

@@ -29,6 +29,17 @@ bool has_handlers;
 __thread unsigned handled;   // how many handlers have run
 __thread bool last_restarts; // the last one had SA_RESTART
 
+// tsc.cc or direct_calls.cc has the handler of this signal, which no thread may block.
+bool is_own(int number) {
+    return (number == SIGSEGV && has_virtual_counter()) ||
+           (number == SIGSYS && has_direct_calls());
+}
+
+void unblock_own(sigset_t &set) {
+    sigdelset(&set, SIGSEGV);
+    sigdelset(&set, SIGSYS);
+}
+
 bool is_handler(const struct sigaction &action) {
     return action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
 }
@@ -198,7 +209,7 @@ bool control::block_signals(sigset_t &before) {
     if (!has_handlers)
         return false;
     sigfillset(&all);
-    sigdelset(&all, SIGSEGV);
+    unblock_own(all);
     return pthread_sigmask(SIG_SETMASK, &all, &before) == 0;
 }
 
@@ -210,7 +221,7 @@ EXPORTED int sigaction(int number, const struct sigaction *action,
         return REAL(sigaction)(number, action, before);
     struct sigaction ours, old;
     const struct sigaction own = handlers[number];
-    if (number == SIGSEGV && has_virtual_counter()) { // tsc.cc has the handler
+    if (is_own(number)) {
         if (before != nullptr)
             *before = own;
         if (action != nullptr)
@@ -222,6 +233,7 @@ EXPORTED int sigaction(int number, const struct sigaction *action,
         if (is_handler(*action)) {
             ours.sa_sigaction = run_handler;
             ours.sa_flags |= SA_SIGINFO;
+            unblock_own(ours.sa_mask);
             has_handlers = true;
             handlers[number] = *action;
         }
@@ -239,12 +251,11 @@ EXPORTED sighandler_t signal(int number, sighandler_t handler) noexcept {
     action.sa_flags = SA_RESTART;
     return sigaction(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
 }
-// SIGSEGV stays unblocked, because tsc.cc needs it.
 EXPORTED int pthread_sigmask(int how, const sigset_t *set, sigset_t *before) noexcept {
     sigset_t own;
     if (is_on() && set != nullptr && how != SIG_UNBLOCK) {
         own = *set;
-        sigdelset(&own, SIGSEGV);
+        unblock_own(own);
         set = &own;
     }
     return REAL(pthread_sigmask)(how, set, before);

@@ -85,13 +85,13 @@ void write_line(const void *caller, const char *text) {
     const int length = snprintf(line, sizeof(line), "%s\t%#zx\t%s\n",
                                 is_found ? info.dli_fname : "?", offset, text);
     // The functions of the C library are replaced.
-    const auto fd = static_cast<int>(
-        syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+    const auto fd = static_cast<int>(REAL(syscall)(
+        SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
     if (fd < 0)
         return;
     const auto wanted = static_cast<size_t>(length);
-    (void)syscall(SYS_write, fd, line, wanted < sizeof(line) ? wanted : sizeof(line) - 1);
-    (void)syscall(SYS_close, fd);
+    (void)REAL(syscall)(SYS_write, fd, line, wanted < sizeof(line) ? wanted : sizeof(line) - 1);
+    (void)REAL(syscall)(SYS_close, fd);
 }
 
 struct Leaks {

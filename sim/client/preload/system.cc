@@ -18,7 +18,7 @@ namespace {
 template <class... Arguments> long call(long number, Arguments... arguments) {
     long result;
     do
-        result = syscall(number, arguments...);
+        result = REAL(syscall)(number, arguments...);
     while (result < 0 && errno == EINTR);
     return result;
 }
@@ -53,7 +53,7 @@ int ask_system(const void *request, size_t size, const void *more, size_t more_s
         static_cast<int>(call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const int error = fd < 0 ? errno : exchange(fd, sent, received, length);
     if (fd >= 0)
-        (void)syscall(SYS_close, fd);
+        (void)REAL(syscall)(SYS_close, fd);
     errno = before;
     return error;
 }

@@ -51,5 +51,7 @@ int unlock(pthread_mutex_t *mutex);
 
 // conditions.cc: all that wait look whether they are cancelled
 void interrupt_waiters();
+long futex(const volatile uint32_t *word, int operation, uint32_t value, const timespec *time,
+           const volatile uint32_t *other, uint32_t bits);
 
 } // namespace control

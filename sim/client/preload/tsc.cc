@@ -8,12 +8,11 @@
 #include <csignal>
 #include <cstring>
 #include <initializer_list>
-#include <link.h>
 #include <sys/prctl.h>
 #include <ucontext.h>
 
+#include "code.hh"
 #include "control.hh"
-#include "instruction.hh"
 
 #ifdef __x86_64__
 
@@ -35,52 +34,10 @@ bool is_of_system(const char *path) {
     return false;
 }
 
-template <size_t SIZE>
-bool starts_with(const unsigned char *at, const unsigned char *end,
-                 const unsigned char (&bytes)[SIZE]) {
-    return static_cast<size_t>(end - at) >= SIZE && memcmp(at, bytes, SIZE) == 0;
-}
-
-constexpr size_t STARTS = 64, ENOUGH = STARTS / 4;
-
-// The bytes of an instruction occur by chance, about once in 64 KiB of code, inside others.
-// From most places before an instruction, decoding reaches its begin, because code synchronizes
-// with itself. In the libraries of Debian 12, that is from 50 of 64 for each of these
-// instructions, and from at most 31 for other bytes.
-bool is_instruction(const unsigned char *code, const unsigned char *at,
-                    const unsigned char *end) {
-    size_t reached = 0;
-    for (size_t before = 1; before <= STARTS && before <= static_cast<size_t>(at - code);
-         before++) {
-        const unsigned char *from = at - before;
-        size_t length = 1;
-        while (from < at && length != 0) {
-            length = instruction_length(from, static_cast<size_t>(end - from));
-            from += length;
-        }
-        reached += from == at;
-    }
-    return reached >= ENOUGH || at - code < static_cast<ptrdiff_t>(STARTS);
-}
-
 // Returns 1 if the code of a library, or of the program, contains the instructions.
 int has_counter(dl_phdr_info *info, size_t, void *) {
-    for (unsigned i = 0; i < info->dlpi_phnum && !is_of_system(info->dlpi_name); i++) {
-        const ElfW(Phdr) &segment = info->dlpi_phdr[i];
-        if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0)
-            continue;
-        const auto *const code =
-            reinterpret_cast<const unsigned char *>(info->dlpi_addr + segment.p_vaddr);
-        const auto *const end = code + segment.p_filesz;
-        for (const unsigned char *at = code;
-             (at = static_cast<const unsigned char *>(
-                  memchr(at, RDTSC[0], static_cast<size_t>(end - at)))) != nullptr;
-             at++)
-            if ((starts_with(at, end, RDTSC) || starts_with(at, end, RDTSCP)) &&
-                is_instruction(code, at, end))
-                return 1;
-    }
-    return 0;
+    return !is_of_system(info->dlpi_name) &&
+           (contains_instruction(*info, RDTSC) || contains_instruction(*info, RDTSCP));
 }
 
 void handle(int number, siginfo_t *info, void *context) {

@@ -16,7 +16,8 @@ import unittest
 
 RDMA_SIM, PROGRAMS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 SCHEDULES = int(sys.argv[3]) if len(sys.argv) > 3 else 10
-POLL, PROCESSES, RANDOM, THREADS = (f"{PROGRAMS}/sim-{name}" for name in ("memory_poll", "processes", "random", "threads"))
+DIRECT, POLL, PROCESSES, RANDOM, THREADS = (f"{PROGRAMS}/sim-{name}"
+                                            for name in ("direct_calls", "memory_poll", "processes", "random", "threads"))
 
 
 def both(program, options):
@@ -33,6 +34,7 @@ CORRECT += [(f"threads {name}", f"{THREADS} {name}", "none")
 CORRECT += [("threads detach", f"--seeds 1-20 {THREADS} detach", "freeze")]
 CORRECT += [(f"processes {name}", f"{PROCESSES} {name}", "none")
             for name in ("fork", "spawn", "shell", "kill", "sigsuspend", "sigchld", "timers", "counter")]
+CORRECT += [(f"direct_calls {name}", f"{DIRECT} {name}", "none") for name in ("futex", "sleep", "signals", "process")]
 ENDS = ("wrong-end", "wrong-exit", "wrong-_exit", "wrong-quick_exit")
 # (name, arguments, finding)
 WRONG = [(f"memory_poll {how}", both(POLL, f"wrong-{how}"), "host1 ends with status 1: line ")
@@ -49,6 +51,9 @@ WRONG += [(f"processes {name}", f"{PROCESSES} {name}", finding) for name, findin
     ("wrong-child", "host1 process 2 is ended by signal 6 (Aborted)"),
     ("wrong-pause", "the programs wait for ever: host1 waits in pause"),
     ("wrong-alarm", "host1 is ended by signal 14 (Alarm clock)"))]
+WRONG += [(f"direct_calls {name}", f"{DIRECT} {name}", finding) for name, finding in (
+    ("wrong-futex", "host1 ends with status 1: line "),
+    ("wrong-wake", "the programs wait for ever: host1 waits in pthread_join, host1 thread 2 waits in futex"))]
 
 
 class Controlled(unittest.TestCase):
@@ -68,6 +73,11 @@ class Controlled(unittest.TestCase):
             with self.subTest(name, faults=faults):
                 output, status = self.explore(f"--check true --seeds 1-{SCHEDULES} --faults {faults} {arguments}")
                 self.assertEqual(status, 0, output[-4000:])
+
+    def test_system_call_that_is_not_controlled_is_refused(self):
+        output, status = self.explore(f"--check true {DIRECT} refused")
+        self.assertRegex(output, r"\Ardma-sim: \S+ calls clone3\(\) as a direct system call, which explore does not control\n\Z")
+        self.assertEqual(status, 2)
 
     def test_descriptor_is_open_until_the_end_of_a_call_that_waits(self):
         """The schedule without choices: nothing wakes the thread, and the read of the closed descriptor does not fail."""

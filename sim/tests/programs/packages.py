@@ -104,8 +104,16 @@ PACKAGES = {
               "host1: testpmd: No probed ethernet devices")],
     "fio": [("fio --name=s --ioengine=rdma --port=7777 --bs=4k --size=4m --rw=read :: fio --name=c --ioengine=rdma "
              f"--port=7777 --bs=4k --size=4m --hostname={SERVER} --verb=write --rw=write", "host2: c: .*err= 0")],
-    "golang-go": [(f"sh -c 'HOME={{files}} go build -o {{files}}/message {HERE}/message.go'", ""),
-                  (both("{files}/message"), "host1: received a message of Go")],
+    "golang-go": [
+        *((f"sh -c 'HOME={{files}} go build -ldflags \"-X main.mistake={mistake}\" -o {{files}}/{name} {HERE}/read.go'", "")
+          for name, mistake in (("read", ""), ("wrong-read", "yes"))),
+        (both("{files}/read"), "host2: read texts by Go"),
+        (f"explore --seeds 1-100 --until host2 --check 'test $RDMA_SIM_STATUS2 != 3' {both('{files}/read')}",
+         r"\A100 schedules, [1-9]\d with faults: nothing found"),
+        (f"explore --faults none --save {{files}}/finding --until host2 --check true {both('{files}/wrong-read')}",
+         "^again: rdma-sim explore --replay .*finding", None, 1),
+        *[("explore --replay {files}/finding", r'FOUND: host2 ends with status 3: wrong: "" instead of "text 2 of the server"\n\Z',
+           None, 1)] * 3],
     "ibacm": [("--device mlx5-ib --until host2 --together sh -c 'printf \"log_file {files}/log\\n\" >{files}/options; "
                "printf \"lock_file {files}/lock\\nserver_mode unix\\n\" >>{files}/options; "
                f"exec ibacm -P -O {{files}}/options' :: sh -c '{WAIT}'",
@@ -228,7 +236,8 @@ def try_package(fixture, package, cases):
         for old in files.iterdir():
             if old.name in ("ready", "disk", "mon"):
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-        done = run_when(fixture, begun, *words) if begun else fixture.sim("--prefix", *words)
+        prefix = [] if words[0] == "explore" else ["--prefix"]
+        done = run_when(fixture, begun, *words) if begun else fixture.sim(*prefix, *words)
         fixture.expect(done, tuple(range(256)) if status is None else status, pattern)
         print(f"# {shlex.join(words)}", flush=True)
 
