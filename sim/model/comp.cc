@@ -139,9 +139,13 @@ void complete_sends(Fabric &fabric, Qp &qp) {
                 start_send_timer(fabric, qp, first.done_at);
             return;
         }
-        if (first.is_landing && first.executed)
+        // The target may have executed a request that is flushed.
+        const bool has_response = first.executed && first.done_at <= fabric.now();
+        if (first.is_landing && has_response)
             land(fabric, qp, first);
-        const ibv_wc_status status = first.executed ? first.status : IBV_WC_WR_FLUSH_ERR;
+        else
+            qp.landing -= first.is_landing;
+        const ibv_wc_status status = has_response ? first.status : IBV_WC_WR_FLUSH_ERR;
         complete_send(fabric, qp, first, status);
         count_send(qp, first, status);
         qp.sends.pop_front();

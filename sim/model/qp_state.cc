@@ -51,6 +51,7 @@ void fail_outstanding(Fabric &fabric, Qp &qp, bool lost_responses) {
     for (Send &send : qp.sends)
         if (lost_responses && qp.attr.qp_state != IBV_QPS_ERR) {
             send.executed = true;
+            send.done_at = fabric.now();
             send.status = std::exchange(status, IBV_WC_WR_FLUSH_ERR);
         }
     fail_qp(fabric, qp);

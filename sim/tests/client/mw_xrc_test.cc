@@ -241,13 +241,13 @@ struct XrcPair {
     XrcPair(const XrcPair &) = delete;
     XrcPair &operator=(const XrcPair &) = delete;
 
-    ibv_xrcd *open(int fd, int flags) {
+    ibv_xrcd *open(int fd, int flags, const Side *side = nullptr) {
         ibv_xrcd_init_attr attr = {};
         attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
         attr.fd = fd;
         attr.oflags = flags;
-        direct.use_host(2);
-        return ibv_open_xrcd(b.context, &attr);
+        direct.use_host(side ? side->host : 2);
+        return ibv_open_xrcd(side ? side->context : b.context, &attr);
     }
     ibv_srq *create_srq(ibv_xrcd *xrcd) {
         ibv_srq_init_attr_ex attr = {};
@@ -344,6 +344,14 @@ void domain_of_xrc_is_that_of_its_file(void **) {
     assert_int_equal(ibv_close_xrcd(pair.domain), EBUSY);
     assert_int_equal(ibv_close_xrcd(first), 0);
     assert_int_equal(ibv_close_xrcd(second), 0);
+    // core/uverbs_cmd.c, ib_uverbs_open_xrcd(): each device has a table of its own.
+    ibv_xrcd *const here = pair.open(fd, O_CREAT | O_EXCL), *const there = pair.open(
+                                                                fd, O_CREAT | O_EXCL, &pair.a);
+    assert_non_null(here);
+    assert_non_null(there);
+    assert_int_equal(ibv_close_xrcd(there), 0);
+    pair.direct.use_host(2);
+    assert_int_equal(ibv_close_xrcd(here), 0);
     fclose(file);
 }
 

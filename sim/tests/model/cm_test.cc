@@ -374,6 +374,20 @@ void message_arrives_after_delay_of_link(void **) {
     pair.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
 }
 
+void message_does_not_overtake_an_earlier_one(void **) {
+    CmPair pair("rxe");
+    pair.server.listener();
+    const uint32_t first = pair.client.resolved(), second = pair.client.resolved();
+    pair.fabric.set_delay(1, 2, SECOND);
+    assert_int_equal(pair.client.connect(first), 0);
+    pair.fabric.set_delay(1, 2, 0);
+    assert_int_equal(pair.client.connect(second), 0);
+    pair.server.expect_none();
+    pair.fabric.advance(SECOND);
+    pair.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    pair.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+}
+
 } // namespace
 
 int main() {
@@ -397,6 +411,7 @@ int main() {
         cmocka_unit_test(migrated_id_keeps_its_events),
         cmocka_unit_test(attributes_before_the_reply_are_those_of_the_request),
         cmocka_unit_test(message_arrives_after_delay_of_link),
+        cmocka_unit_test(message_does_not_overtake_an_earlier_one),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -199,6 +199,39 @@ void request_with_a_lost_response_is_executed_once(void **) {
     }
 }
 
+// A refused request fails the queue pair of the target, which answers no repetition.
+void refusal_with_a_lost_response_is_no_success(void **) {
+    Pair pair({.retry_cnt = 1});
+    pair.direct.fabric().cut_one_way(2, 1, true);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8,
+                               [](ibv_send_wr &wr, ibv_sge &) { wr.wr.rdma.rkey ^= 0x100; }),
+                     0);
+    pair.direct.advance(MS);
+    pair.direct.fabric().cut_one_way(2, 1, false);
+    assert_true(pair.a.is_empty());
+    pair.direct.advance(1000 * MS);
+    pair.expect(IBV_WC_RETRY_EXC_ERR);
+}
+
+// 10.8.3.1: a queue pair in the error state flushes the requests that are not completed. Linux
+// 7.3, drivers/infiniband/sw/rxe/rxe_comp.c, flush_send_queue(): also those that the target has
+// executed, whose response is still in the network.
+void request_without_its_response_is_flushed(void **) {
+    for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ})
+        for (const uint64_t after : {MS, 2 * MS}) {
+            const bool has_response = after == 2 * MS;
+            Pair pair;
+            pair.direct.fabric().set_delay(1, 2, MS);
+            assert_int_equal(pair.post(opcode, 8), 0);
+            pair.direct.advance(after);
+            assert_true(is_written(pair, 0) == (opcode == IBV_WR_RDMA_WRITE));
+            assert_int_equal(pair.a.modify(IBV_QPS_ERR, 0), 0);
+            pair.expect(has_response ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
+            assert_int_equal(pair.a.memory[0],
+                             opcode == IBV_WR_RDMA_READ && has_response ? 2 : 1);
+        }
+}
+
 // A deleted queue pair executes nothing, and another one that gets its number is not affected
 // by the times of the former.
 void deleted_queue_pair_has_no_requests(void **) {
@@ -435,6 +468,8 @@ int main() {
         cmocka_unit_test(lost_request_fails_after_all_attempts),
         cmocka_unit_test(request_behind_a_late_one_waits_also_without_responses),
         cmocka_unit_test(request_with_a_lost_response_is_executed_once),
+        cmocka_unit_test(refusal_with_a_lost_response_is_no_success),
+        cmocka_unit_test(request_without_its_response_is_flushed),
         cmocka_unit_test(deleted_queue_pair_has_no_requests),
         cmocka_unit_test(read_makes_what_was_written_persistent),
         cmocka_unit_test(lists_of_differing_sizes_have_the_same_data),

@@ -51,6 +51,22 @@ void peer_expects_the_psn(void **) {
     }
 }
 
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_recv.c, check_addr(): a packet comes from the
+// address of the queue pair's path.
+void peer_has_the_address_of_its_own_peer(void **) {
+    Pair pair({.retry_cnt = 0});
+    ibv_qp_attr attr = {};
+    attr.qp_access_flags = ALL_ACCESS;
+    attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
+    attr.timeout = 14;
+    assert_int_equal(pair.b.modify(IBV_QPS_RESET, 0), 0);
+    assert_int_equal(connect_qp(pair.b.qp, attr, pair.b.gid, pair.a.qp->qp_num), 0);
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+    pair.direct.advance(SECOND);
+    pair.expect(IBV_WC_RETRY_EXC_ERR);
+    assert_int_equal(pair.b.memory[0], 2);
+}
+
 // 10.3.1, reset: the attempts of an earlier request do not shorten those of a later one.
 void reset_queue_pair_counts_its_attempts_again(void **) {
     Pair pair({.retry_cnt = 1});
@@ -459,6 +475,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(resized_queue_keeps_its_completions),
         cmocka_unit_test(peer_expects_the_psn),
+        cmocka_unit_test(peer_has_the_address_of_its_own_peer),
         cmocka_unit_test(reset_queue_pair_counts_its_attempts_again),
         cmocka_unit_test(only_the_first_lost_request_has_a_retry_error),
         cmocka_unit_test(read_after_a_reset_makes_nothing_older_persistent),
