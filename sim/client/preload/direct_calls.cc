@@ -141,13 +141,14 @@ struct DirectCall {
 #define CALL(name) {SYS_##name, call<::name>},
 #define REFUSED(name) {SYS_##name, [](Arguments) -> long { refuse(#name "() as a direct system call"); }},
 constexpr DirectCall CALLS[] = {
-    CALL(accept) CALL(accept4) CALL(clock_gettime) CALL(close) CALL(connect) CALL(epoll_pwait)
-    CALL(execve) CALL(getpgid) CALL(getpid) CALL(getppid) CALL(getrandom) CALL(gettid)
-    CALL(gettimeofday) CALL(kill) CALL(listen) CALL(nanosleep) CALL(ppoll) CALL(read)
-    CALL(readv) CALL(recvfrom) CALL(recvmsg) CALL(sched_setaffinity) CALL(sched_yield)
-    CALL(sendmmsg) CALL(sendmsg) CALL(sendto) CALL(setitimer) CALL(setpgid) CALL(setsid)
-    CALL(shutdown) CALL(timerfd_create) CALL(timerfd_gettime) CALL(timerfd_settime) CALL(wait4)
-    CALL(waitid) CALL(write) CALL(writev)
+    CALL(accept) CALL(accept4) CALL(bind) CALL(clock_gettime) CALL(close) CALL(connect)
+    CALL(epoll_pwait) CALL(execve) CALL(getpgid) CALL(getpid) CALL(getppid) CALL(getrandom)
+    CALL(getsockopt) CALL(gettid) CALL(gettimeofday) CALL(kill) CALL(listen) CALL(nanosleep)
+    CALL(ppoll) CALL(read) CALL(readv) CALL(recvfrom) CALL(recvmsg) CALL(sched_setaffinity)
+    CALL(sched_yield) CALL(sendmmsg) CALL(sendmsg) CALL(sendto) CALL(setitimer) CALL(setpgid)
+    CALL(setsid) CALL(setsockopt) CALL(shutdown) CALL(socket) CALL(timerfd_create)
+    CALL(timerfd_gettime) CALL(timerfd_settime) CALL(wait4) CALL(waitid) CALL(write)
+    CALL(writev)
 #ifdef SYS_poll
     CALL(alarm) CALL(epoll_wait) CALL(fork) CALL(getpgrp) CALL(pause) CALL(poll) CALL(select)
     CALL(time) {SYS_vfork, call<::fork>},

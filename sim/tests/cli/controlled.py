@@ -35,6 +35,7 @@ CORRECT += [("threads detach", f"--seeds 1-20 {THREADS} detach", "freeze")]
 CORRECT += [(f"processes {name}", f"{PROCESSES} {name}", "none")
             for name in ("fork", "spawn", "shell", "kill", "sigsuspend", "sigchld", "timers", "counter")]
 CORRECT += [(f"direct_calls {name}", f"{DIRECT} {name}", "none") for name in ("futex", "sleep", "signals", "process")]
+CORRECT += [("direct_calls sockets", both(DIRECT, "sockets"), "none")]
 ENDS = ("wrong-end", "wrong-exit", "wrong-_exit", "wrong-quick_exit")
 # (name, arguments, finding)
 WRONG = [(f"memory_poll {how}", both(POLL, f"wrong-{how}"), "host1 ends with status 1: line ")

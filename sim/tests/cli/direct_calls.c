@@ -4,6 +4,7 @@
 // direct_calls.c -- programs with system calls of their own, one for each name; those that
 // begin with "wrong-" have a mistake that some schedules show
 
+#include <arpa/inet.h>
 #include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -112,6 +113,32 @@ static int sleep_a_second(void) {
     return 0;
 }
 
+// The client repeats its request until the server listens.
+static int sockets(int is_client) {
+    const struct timespec pause = {0, 1000000};
+    const int one = 1;
+    struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(7471)};
+    char text = 'x';
+    long fd = CALL(SYS_socket, AF_INET, SOCK_STREAM);
+    EXPECT(fd >= 0 && inet_pton(AF_INET, "10.77.0.1", &server.sin_addr) == 1);
+    if (!is_client) {
+        EXPECT(CALL(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, POINTER(&one), sizeof(one)) ==
+               0);
+        EXPECT(CALL(SYS_bind, fd, POINTER(&server), sizeof(server)) == 0);
+        EXPECT(CALL(SYS_listen, fd, 1) == 0);
+        fd = CALL(SYS_accept4, fd);
+        EXPECT(CALL(SYS_read, fd, POINTER(&text), 1) == 1 && text == 'y');
+        return 0;
+    }
+    while (CALL(SYS_connect, fd, POINTER(&server), sizeof(server)) != 0) {
+        EXPECT(CALL(SYS_close, fd) == 0 && CALL(SYS_nanosleep, POINTER(&pause)) == 0);
+        fd = CALL(SYS_socket, AF_INET, SOCK_STREAM);
+    }
+    text = 'y';
+    EXPECT(CALL(SYS_write, fd, POINTER(&text), 1) == 1);
+    return 0;
+}
+
 #ifdef __x86_64__
 static char stack[1 << 16];
 static volatile int handled, was_on_stack;
@@ -188,6 +215,7 @@ int main(int argc, char **argv) {
            : strcmp(name, "wrong-futex") == 0 ? produce(1)
            : strcmp(name, "wrong-wake") == 0  ? wait_without_wake()
            : strcmp(name, "sleep") == 0       ? sleep_a_second()
+           : strcmp(name, "sockets") == 0     ? sockets(argc > 2)
            : strcmp(name, "signals") == 0     ? signals()
            : strcmp(name, "process") == 0     ? process()
            : strcmp(name, "refused") == 0     ? refused()
