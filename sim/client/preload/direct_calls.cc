@@ -201,7 +201,7 @@ namespace {
 
 constexpr unsigned char SYSCALL[] = {0x0f, 0x05};
 
-// The first one is the program. Its libraries are behind it.
+// The first object is the program, and its libraries have higher addresses.
 int find_in_program(dl_phdr_info *info, size_t, void *) {
     for (unsigned i = 0; i < info->dlpi_phnum && contains_instruction(*info, SYSCALL); i++) {
         const ElfW(Phdr) &segment = info->dlpi_phdr[i];

@@ -34,16 +34,22 @@ void resized_queue_keeps_its_completions(void **) {
     assert_true(pair.a.is_empty());
 }
 
+// Resets a queue pair, and connects it to the one with this number on the device with this GID.
+void connect_again(Side &side, const ibv_gid &gid, uint32_t number, uint32_t psn = 7) {
+    ibv_qp_attr attr = {};
+    attr.qp_access_flags = ALL_ACCESS;
+    attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
+    attr.timeout = 14;
+    attr.retry_cnt = 1;
+    assert_int_equal(side.modify(IBV_QPS_RESET, 0), 0);
+    assert_int_equal(connect_qp(side.qp, attr, gid, number, psn), 0);
+}
+
 // 9.7.2: a responder executes requests only from the PSN that it expects.
 void peer_expects_the_psn(void **) {
     for (const uint32_t psn : {7U, 8U}) {
         Pair pair({.retry_cnt = 0});
-        ibv_qp_attr attr = {};
-        attr.qp_access_flags = ALL_ACCESS;
-        attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
-        attr.timeout = 14;
-        assert_int_equal(pair.a.modify(IBV_QPS_RESET, 0), 0);
-        assert_int_equal(connect_qp(pair.a.qp, attr, pair.b.gid, pair.b.qp->qp_num, psn), 0);
+        connect_again(pair.a, pair.b.gid, pair.b.qp->qp_num, psn);
         assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
         assert_int_equal(pair.b.memory[0], psn == 7 ? 1 : 2);
         pair.direct.advance(SECOND);
@@ -55,12 +61,7 @@ void peer_expects_the_psn(void **) {
 // address of the queue pair's path.
 void peer_has_the_address_of_its_own_peer(void **) {
     Pair pair({.retry_cnt = 0});
-    ibv_qp_attr attr = {};
-    attr.qp_access_flags = ALL_ACCESS;
-    attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
-    attr.timeout = 14;
-    assert_int_equal(pair.b.modify(IBV_QPS_RESET, 0), 0);
-    assert_int_equal(connect_qp(pair.b.qp, attr, pair.b.gid, pair.a.qp->qp_num), 0);
+    connect_again(pair.b, pair.b.gid, pair.a.qp->qp_num);
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
     pair.direct.advance(SECOND);
     pair.expect(IBV_WC_RETRY_EXC_ERR);
@@ -70,16 +71,10 @@ void peer_has_the_address_of_its_own_peer(void **) {
 // 10.3.1, reset: the attempts of an earlier request do not shorten those of a later one.
 void reset_queue_pair_counts_its_attempts_again(void **) {
     Pair pair({.retry_cnt = 1});
-    ibv_qp_attr attr = {};
-    attr.qp_access_flags = ALL_ACCESS;
-    attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
-    attr.timeout = 14;
-    attr.retry_cnt = 1;
     pair.direct.fabric().cut(1, 2, true);
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
     pair.direct.advance(100'000'000);
-    assert_int_equal(pair.a.modify(IBV_QPS_RESET, 0), 0);
-    assert_int_equal(connect_qp(pair.a.qp, attr, pair.b.gid, pair.b.qp->qp_num), 0);
+    connect_again(pair.a, pair.b.gid, pair.b.qp->qp_num);
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
     pair.direct.advance(100'000'000);
     assert_true(pair.a.is_empty());
@@ -108,14 +103,9 @@ void only_the_first_lost_request_has_a_retry_error(void **) {
 void read_after_a_reset_makes_nothing_older_persistent(void **) {
     Recorded recorded;
     Pair pair({.persistence = &recorded});
-    ibv_qp_attr attr = {};
-    attr.qp_access_flags = ALL_ACCESS;
-    attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
-    attr.timeout = 14;
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 100), 0);
     pair.expect(IBV_WC_SUCCESS);
-    assert_int_equal(pair.a.modify(IBV_QPS_RESET, 0), 0);
-    assert_int_equal(connect_qp(pair.a.qp, attr, pair.b.gid, pair.b.qp->qp_num), 0);
+    connect_again(pair.a, pair.b.gid, pair.b.qp->qp_num);
     assert_int_equal(pair.post(IBV_WR_RDMA_READ, 8), 0);
     pair.expect(IBV_WC_SUCCESS);
     assert_int_equal(recorded.persisted, 0);

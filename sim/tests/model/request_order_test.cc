@@ -139,7 +139,7 @@ void request_behind_a_failed_one_is_not_executed(void **) {
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_req.c, check_init_depth(): it waits for ever, and so
-// does what is behind it. hw/mlx5/qp.c: the device keeps its own value.
+// do later requests. hw/mlx5/qp.c: the device keeps its own value.
 void read_without_depth_is_never_sent_on_rxe(void **) {
     for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD})
         for (const char *const device : {"rxe", "mlx5"}) {
