@@ -48,6 +48,10 @@ struct CmId : Object {
     std::vector<uint32_t> multicasts; // handles of the groups that it has joined
     CmId() : Object(KIND) {}
     bool connects() const { return state >= SIM_CM_REQ_SENT; }
+    // cma.c: after rdma_bind_addr(), or once addr_handler() has resolved the address.
+    bool is_attached_to(const Device &at) const {
+        return device == &at && (state != SIM_CM_RESOLVING || bound_device);
+    }
 };
 
 // A multicast group that an ID has joined.

@@ -437,10 +437,10 @@ void Cm::notify_peer(CmId &id) {
     }
 }
 
-// The other side repeats a request that this one has not replied to, without a response.
+// cma.c, cma_process_remove(). A request that the ID has not replied to expires at its sender.
 void Cm::device_removed(Device &device) {
     for (const auto &[handle, id] : ids_) {
-        if (id->device != &device)
+        if (!id->is_attached_to(device))
             continue;
         if (id->state == SIM_CM_REQ_RECEIVED)
             send(*id, Message::REJ);
@@ -448,11 +448,10 @@ void Cm::device_removed(Device &device) {
     }
 }
 
-// cma.c, cma_netdev_change(): reports to the IDs of the device. An ID belongs to it after
-// rdma_bind_addr(), or once addr_handler() has resolved the address.
+// cma.c, cma_netdev_change(): reports to the IDs of the device.
 void Cm::address_changed(Device &device) {
     for (const auto &[handle, id] : ids_)
-        if (id->device == &device && (id->state != SIM_CM_RESOLVING || id->bound_device))
+        if (id->is_attached_to(device))
             report(*id, {RDMA_CM_EVENT_ADDR_CHANGE});
 }
 

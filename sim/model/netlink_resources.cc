@@ -20,8 +20,7 @@ bool Handler::is_listed(const Object &object, const Device &device) const {
     if (object.kind != Object::CM_ID)
         return Verbs::context_of(object)->device == &device;
     const auto &id = static_cast<const CmId &>(object);
-    const bool is_attached = id.state != SIM_CM_RESOLVING || id.bound_device;
-    return is_listener_of_all(id) || (id.device == &device && is_attached);
+    return is_listener_of_all(id) || id.is_attached_to(device);
 }
 
 // core/mad.c, ib_mad_port_open(): ib_core has a PD, a CQ and QPs for MADs.

@@ -233,6 +233,21 @@ void removed_device_is_reported_to_its_ids(void **) {
     assert_int_equal(pair.server.simple<CmDestroy>(pair.passive), 0);
 }
 
+// cma.c, addr_handler(): an ID gets its device with its address, and none with an error.
+void removed_device_is_not_reported_to_an_id_without_address(void **) {
+    CmPair pair("rxe");
+    Process &client = pair.client;
+    const uint32_t failed = client.create(), waiting = client.create();
+    assert_int_equal(client.resolve(failed, address("10.77.0.99", 1)), 0);
+    pair.fabric.advance(2 * SECOND);
+    client.expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+    assert_int_equal(client.resolve(waiting, address("10.77.0.99", 1)), 0);
+    pair.fabric.remove_device(2, 0);
+    client.expect_none();
+    pair.fabric.advance(4 * SECOND);
+    assert_int_equal(client.expect(RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT).id, waiting);
+}
+
 // cm.c, cm_process_send_error(): the request of the client expires.
 void request_to_removed_device_expires(void **) {
     CmPair pair("rxe");
@@ -274,6 +289,7 @@ int main() {
         cmocka_unit_test(multicast_address_is_resolved_without_a_neighbour),
         cmocka_unit_test(attributes_of_qps_follow_the_messages),
         cmocka_unit_test(removed_device_is_reported_to_its_ids),
+        cmocka_unit_test(removed_device_is_not_reported_to_an_id_without_address),
         cmocka_unit_test(request_to_removed_device_expires),
         cmocka_unit_test(changed_address_is_reported_to_accepted_ids),
         cmocka_unit_test(iwarp_needs_the_qps_of_both_sides),
