@@ -8,8 +8,8 @@
 # The packages of a machine that builds programs with the old librpma, and those that the checks use.
 old_machine='librpma0 librpma-dev libc6-dev gcc pkgconf man-db ibverbs-providers libibverbs-dev
     librdmacm-dev'
-# libjson-c-dev is for 1.4.0 (need_previous).
-build_machine='build-essential lintian faketime autopkgtest libjson-c-dev'
+# The last two are for 1.4.0 (need_previous).
+build_machine='build-essential lintian faketime autopkgtest libjson-c-dev python3-pygments'
 # For another architecture; fill_cross_root installs the remaining packages.
 cross_machine='build-essential lintian crossbuild-essential-arm64 qemu-user'
 opt_shares=()
