@@ -147,7 +147,7 @@ void Schedule::end_due_faults() {
 void Schedule::kill(const sim::Fault &fault) {
     for_each_process(fault, [&](Process &process) {
         process.restarts = fault.lasts != 0;
-        kill_process(process);
+        kill_command(process);
     });
 }
 

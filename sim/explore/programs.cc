@@ -391,17 +391,20 @@ void Schedule::handle_exit(Process &process) {
         (settings_.until == Until::HOST && settings_.until_host == host && !is_host_running);
 }
 
+// The children first: they end with the command.
+void Schedule::kill_command(const Process &command) {
+    for (Process &each : processes_)
+        if (each.number == command.number)
+            each.spin.release();
+    for (size_t i = processes_.size(); i-- > 0;)
+        if (processes_[i].number == command.number && processes_[i].first == nullptr)
+            kill_process(processes_[i]);
+}
+
 void Schedule::kill_process(Process &process) {
     process.ignores_status |= process.is_alive;
-    for (Process &each : processes_)
-        if (each.number == process.number)
-            each.spin.release();
     fabric().interrupt_writes(process.pid);
     ::kill(-process.pid, SIGKILL);
-    for (Process &each : processes_)
-        if (each.number == process.number && each.first == nullptr && &each != &process &&
-            each.is_alive)
-            kill_process(each);
     if (!process.is_alive)
         return;
     ::kill(process.pid, SIGKILL);
@@ -415,5 +418,5 @@ void Schedule::kill_process(Process &process) {
 void Schedule::end_all() {
     for (Process &process : processes_)
         if (is_command(process) && process.pidfd >= 0)
-            kill_process(process);
+            kill_command(process);
 }

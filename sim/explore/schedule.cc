@@ -240,9 +240,12 @@ bool Schedule::step() {
         descriptors_changed();
         record_progress();
     }
-    const bool is_any_alive = std::ranges::any_of(
-        processes_, [this](const Process &each) { return each.is_alive && is_command(each); });
-    if (!finding.empty() || is_finished_ || (!is_any_alive && pending_ends_ == 0))
+    const auto is_over = [this] {
+        return pending_ends_ == 0 && std::ranges::none_of(processes_, [this](const auto &each) {
+                   return each.is_alive && is_command(each);
+               });
+    };
+    if (!finding.empty() || is_finished_ || is_over())
         return false;
     if (settings_.live != 0 && is_healed() &&
         fabric().now() > last_fault_at_ + settings_.live) {
@@ -266,7 +269,7 @@ bool Schedule::step() {
         return !process.waits || process.wait.kind != sim::Wait::ENDS;
     });
     if (ready.empty())
-        return pass_time();
+        return !is_over() && pass_time(); // the fault can have ended the last program
     if (const std::optional<uint64_t> time =
             order_.due_time(fabric().now(), fabric().next_timer()))
         advance(*time);

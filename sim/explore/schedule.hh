@@ -126,6 +126,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     }
     void read_request(Process &process);
     void handle_exit(Process &process);
+    void kill_command(const Process &command);
     void kill_process(Process &process);
     void end_all();
     std::string output_path(const Process &process, const char *suffix) const;
