@@ -7,6 +7,7 @@
 #pragma once
 
 #include <csignal>
+#include <cstdio>
 
 #include "../client.hh"
 #include "preload.hh"
@@ -55,6 +56,18 @@ class OpenDescriptor {
   private:
     int fd_, copy_; // copy_: -1 if no other thread can close the descriptor
 };
+
+// descriptors.cc
+bool is_of_program(int fd); // which is controlled; false for the connection to rdma-sim
+bool is_shared(int fd);     // others may wait for it: a socket or a pipe
+bool is_random(int fd);     // /dev/random or /dev/urandom
+
+// ipc.cc
+bool has_file_locks(); // the process has locked a file
+
+// streams.cc: a stream whose calls are controlled; fclose() closes the descriptor.
+FILE *open_stream(int fd, const char *mode);
+void replace_standard_streams(); // of sockets and pipes
 
 // The numbers in VirtualClock::changes of what a thread waits for; the address is the same in
 // each run.

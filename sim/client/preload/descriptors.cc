@@ -4,7 +4,9 @@
 // descriptors.cc -- for "rdma-sim explore": sockets between the hosts, pipes and the like. A
 // call that would block waits until another thread has used a descriptor.
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +17,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -28,14 +31,9 @@ namespace {
 
 using namespace control;
 
-bool is_controlled(int fd) {
-    return is_on() && fd != rdma_sim_connection();
-}
-
-// Others may wait for such a descriptor.
-bool is_shared(int fd) {
+bool is_pipe(int fd) {
     struct stat status;
-    return fstat(fd, &status) == 0 && (S_ISSOCK(status.st_mode) || S_ISFIFO(status.st_mode));
+    return fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
 bool is_eventfd(int fd) {
@@ -43,11 +41,8 @@ bool is_eventfd(int fd) {
     return fstat(fd, &status) == 0 && (status.st_mode & S_IFMT) == 0;
 }
 
-// Returns true for /dev/random and /dev/urandom.
-bool is_random(int fd) {
-    struct stat status;
-    return fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) &&
-           (status.st_rdev == makedev(1, 8) || status.st_rdev == makedev(1, 9));
+bool is_blocking(int fd, int flags = 0) {
+    return (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0 && (flags & MSG_DONTWAIT) == 0;
 }
 
 // The numbers of copies of descriptors. A program gets lower ones.
@@ -55,6 +50,19 @@ constexpr int FIRST_COPY = 512, MAX_COPIES = 512;
 bool copies[MAX_COPIES]; // which are open
 
 } // namespace
+
+bool control::is_of_program(int fd) {
+    return is_on() && fd != rdma_sim_connection();
+}
+bool control::is_shared(int fd) {
+    struct stat status;
+    return fstat(fd, &status) == 0 && (S_ISSOCK(status.st_mode) || S_ISFIFO(status.st_mode));
+}
+bool control::is_random(int fd) {
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) &&
+           (status.st_rdev == makedev(1, 8) || status.st_rdev == makedev(1, 9));
+}
 
 // A thread that is cancelled keeps its copy.
 control::OpenDescriptor::OpenDescriptor(int fd)
@@ -77,10 +85,9 @@ void control::OpenDescriptor::close_all() {
 namespace {
 
 void wait_for(int fd, short events, int flags, const char *function) {
-    const int error = errno, status = fcntl(fd, F_GETFL);
+    const int error = errno;
     pollfd ready = {fd, events, 0};
-    if (status >= 0 && (status & O_NONBLOCK) == 0 && (flags & MSG_DONTWAIT) == 0 &&
-        REAL(poll)(&ready, 1, 0) == 0) {
+    if (is_blocking(fd, flags) && REAL(poll)(&ready, 1, 0) == 0) {
         const OpenDescriptor open(fd);
         ready.fd = open.number();
         do {
@@ -156,8 +163,8 @@ char *joined(const iovec *parts, size_t count, size_t size) {
 }
 
 // Sends the bytes of a stream. The kernel would block in the middle of a long message.
-ssize_t send_all(int fd, const void *data, size_t size, int flags, const char *function) {
-    const bool blocks = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0 && (flags & MSG_DONTWAIT) == 0;
+ssize_t send_all(int fd, const char *data, size_t size, int flags, const char *function) {
+    const bool blocks = is_blocking(fd, flags);
     rdma_sim_route route;
     const bool is_routed = rdma_sim_find_route(fd, nullptr, 0, &route);
     size_t done = 0;
@@ -166,7 +173,7 @@ ssize_t send_all(int fd, const void *data, size_t size, int flags, const char *f
     if (is_routed)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     do {
-        const char *const begin = static_cast<const char *>(data) + done;
+        const char *const begin = data + done;
         size_t part = size - done;
         wait_for(fd, POLLOUT, flags, function);
         Verdict verdict = Verdict::SEND;
@@ -221,12 +228,29 @@ ssize_t send_message(int fd, const iovec *parts, size_t count, const sockaddr *t
     return result;
 }
 
-ssize_t send_all(int fd, const iovec *parts, size_t count, int flags, const char *function) {
+// A pipe that poll() calls writable has room for PIPE_BUF bytes: the kernel would block in the
+// middle of more.
+ssize_t write_to_pipe(int fd, const char *data, size_t size, const char *function) {
+    size_t done = 0;
+    while (done < size) {
+        iovec part = {const_cast<char *>(data) + done, std::min<size_t>(size - done, PIPE_BUF)};
+        const ssize_t written = send_message(fd, &part, 1, nullptr, 0, 0, function, [&] {
+            return REAL(write)(fd, part.iov_base, part.iov_len);
+        });
+        if (written < 0)
+            return done > 0 ? static_cast<ssize_t>(done) : -1;
+        done += static_cast<size_t>(written);
+    }
+    return static_cast<ssize_t>(done);
+}
+
+// Calls the function with the bytes of the parts.
+template <class Send> ssize_t send_joined(const iovec *parts, size_t count, Send send) {
     if (count == 1)
-        return send_all(fd, parts->iov_base, parts->iov_len, flags, function);
+        return send(static_cast<const char *>(parts->iov_base), parts->iov_len);
     const size_t size = size_of(parts, count);
     char *const data = joined(parts, count, size);
-    const ssize_t result = send_all(fd, data, size, flags, function);
+    const ssize_t result = send(data, size);
     const int error = errno;
     free(data);
     errno = error;
@@ -237,11 +261,17 @@ ssize_t send_all(int fd, const iovec *parts, size_t count, int flags, const char
 template <class Send>
 ssize_t send_parts(int fd, const iovec *parts, size_t count, const sockaddr *to,
                    socklen_t length, int flags, const char *function, Send send_now) {
-    if (!is_controlled(fd))
+    if (!is_of_program(fd))
         return send_now();
-    return is_stream(fd)
-               ? send_all(fd, parts, count, flags, function)
-               : send_message(fd, parts, count, to, length, flags, function, send_now);
+    if (is_stream(fd))
+        return send_joined(parts, count, [&](const char *data, size_t size) {
+            return send_all(fd, data, size, flags, function);
+        });
+    if (is_pipe(fd) && is_blocking(fd) && size_of(parts, count) > PIPE_BUF)
+        return send_joined(parts, count, [&](const char *data, size_t size) {
+            return write_to_pipe(fd, data, size, function);
+        });
+    return send_message(fd, parts, count, to, length, flags, function, send_now);
 }
 
 } // namespace
@@ -255,7 +285,7 @@ ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, sockaddr *, socklen_t *
 // Defines a function that waits for an event of a descriptor, and may let others continue.
 #define WAITS_FOR(type, name, parameters, arguments, events, flags) \
     EXPORTED type name parameters {                                 \
-        if (!is_controlled(fd))                                     \
+        if (!is_of_program(fd))                                     \
             return REAL(name) arguments;                            \
         wait_for(fd, events, flags, #name);                         \
         const type result = REAL(name) arguments;                   \
@@ -268,7 +298,7 @@ WAITS_FOR(int, accept, (int fd, sockaddr *from, socklen_t *length), (fd, from, l
 WAITS_FOR(int, accept4, (int fd, sockaddr *from, socklen_t *length, int options),
           (fd, from, length, options), POLLIN, 0)
 EXPORTED ssize_t read(int fd, void *to, size_t size) {
-    if (!is_controlled(fd))
+    if (!is_of_program(fd))
         return REAL(read)(fd, to, size);
     if (is_random(fd))
         return getrandom(to, size, 0);
@@ -307,11 +337,11 @@ static void fix_buffers(int fd) {
 // A connection is established once both hosts reach each other. A socket that does not block
 // connects at once, as if the link was cut afterwards.
 EXPORTED int connect(int fd, const sockaddr *to, socklen_t length) {
-    if (!is_controlled(fd))
+    if (!is_of_program(fd))
         return REAL(connect)(fd, to, length);
     rdma_sim_route route;
     const bool is_routed = rdma_sim_find_route(fd, to, length, &route) && route.is_stream,
-               blocks = (fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
+               blocks = is_blocking(fd);
     if (is_routed)
         fix_buffers(fd);
     const auto is_cut = [&] {
@@ -335,24 +365,15 @@ EXPORTED int connect(int fd, const sockaddr *to, socklen_t length) {
 
 EXPORTED ssize_t sendmsg(int fd, const msghdr *message, int flags) {
     const auto send_now = [&] { return with_timeout(fd, REAL(sendmsg)(fd, message, flags)); };
-    if (!is_controlled(fd) || message == nullptr)
+    if (!is_of_program(fd) || message == nullptr)
         return send_now();
-    if (is_stream(fd) && message->msg_controllen == 0)
-        return send_all(fd, message->msg_iov, message->msg_iovlen, flags, "sendmsg");
+    if (message->msg_controllen == 0)
+        return send_parts(fd, message->msg_iov, message->msg_iovlen,
+                          static_cast<const sockaddr *>(message->msg_name),
+                          message->msg_namelen, flags, "sendmsg", send_now);
     return send_message(fd, message->msg_iov, message->msg_iovlen,
                         static_cast<const sockaddr *>(message->msg_name), message->msg_namelen,
                         flags, "sendmsg", send_now);
-}
-EXPORTED int sendmmsg(int fd, mmsghdr *messages, unsigned count, int flags) {
-    if (!is_controlled(fd))
-        return REAL(sendmmsg)(fd, messages, count, flags);
-    for (unsigned i = 0; i < count; i++) {
-        const ssize_t sent = sendmsg(fd, &messages[i].msg_hdr, flags);
-        if (sent < 0)
-            return i > 0 ? static_cast<int>(i) : -1;
-        messages[i].msg_len = static_cast<unsigned>(sent);
-    }
-    return static_cast<int>(count);
 }
 EXPORTED ssize_t sendto(int fd, const void *data, size_t size, int flags, const sockaddr *to,
                         socklen_t length) {
@@ -376,6 +397,32 @@ EXPORTED ssize_t writev(int fd, const iovec *from, int count) {
                      : send_parts(fd, from, static_cast<size_t>(count), nullptr, 0, 0, "writev",
                                   send_now);
 }
+// The kernel would send without write().
+EXPORTED ssize_t sendfile(int fd, int from, off_t *offset, size_t count) noexcept {
+    if (!is_of_program(fd) || !is_shared(fd))
+        return REAL(sendfile)(fd, from, offset, count);
+    off_t at = offset == nullptr ? lseek(from, 0, SEEK_CUR) : *offset;
+    size_t done = 0;
+    while (done < count) {
+        char data[65536];
+        const ssize_t size = pread(from, data, std::min(count - done, sizeof(data)), at);
+        const ssize_t sent = size <= 0 ? size : write(fd, data, static_cast<size_t>(size));
+        if (sent < 0 && done == 0)
+            return -1;
+        if (sent <= 0)
+            break;
+        at += sent;
+        done += static_cast<size_t>(sent);
+    }
+    if (offset != nullptr)
+        *offset = at;
+    else
+        lseek(from, at, SEEK_SET);
+    return static_cast<ssize_t>(done);
+}
+EXPORTED ssize_t sendfile64(int fd, int from, off64_t *offset, size_t count) noexcept {
+    return sendfile(fd, from, offset, count);
+}
 EXPORTED int eventfd_read(int fd, eventfd_t *value) {
     return read(fd, value, sizeof(*value)) == sizeof(*value) ? 0 : -1;
 }
@@ -384,7 +431,7 @@ EXPORTED int eventfd_write(int fd, eventfd_t value) {
 }
 
 EXPORTED int close(int fd) {
-    if (is_on() && is_shared(fd))
+    if (is_on() && (is_shared(fd) || has_file_locks()))
         descriptors_changed(); // for the next turn
     const int result = REAL(close)(fd);
     yield_after("close");
@@ -395,7 +442,7 @@ EXPORTED int shutdown(int fd, int how) noexcept {
     sim::Transmit request = {};
     request.ends = true;
     // The FIN follows the bytes that have not arrived.
-    if (is_controlled(fd) && how != SHUT_RD && rdma_sim_find_route(fd, nullptr, 0, &route) &&
+    if (is_of_program(fd) && how != SHUT_RD && rdma_sim_find_route(fd, nullptr, 0, &route) &&
         route.is_stream &&
         transmit(fd, route, nullptr, 0, "shutdown", request) == Verdict::TAKEN) {
         if (how == SHUT_WR)

@@ -15,13 +15,19 @@
 #include <cstdarg>
 #include <cstring>
 #include <elf.h>
+#include <fcntl.h>
 #include <iterator>
 #include <link.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/msg.h>
 #include <sys/random.h>
 #include <sys/select.h>
+#include <sys/sem.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -142,10 +148,11 @@ struct DirectCall {
 #define REFUSED(name) {SYS_##name, [](Arguments) -> long { refuse(#name "() as a direct system call"); }},
 constexpr DirectCall CALLS[] = {
     CALL(accept) CALL(accept4) CALL(bind) CALL(clock_gettime) CALL(close) CALL(connect)
-    CALL(epoll_pwait) CALL(execve) CALL(getpgid) CALL(getpid) CALL(getppid) CALL(getrandom)
-    CALL(getsockopt) CALL(gettid) CALL(gettimeofday) CALL(kill) CALL(listen) CALL(nanosleep)
-    CALL(ppoll) CALL(read) CALL(readv) CALL(recvfrom) CALL(recvmsg) CALL(sched_setaffinity)
-    CALL(sched_yield) CALL(sendmmsg) CALL(sendmsg) CALL(sendto) CALL(setitimer) CALL(setpgid)
+    CALL(epoll_pwait) CALL(execve) CALL(flock) CALL(getpgid) CALL(getpid) CALL(getppid) CALL(getrandom)
+    CALL(getsockopt) CALL(gettid) CALL(gettimeofday) CALL(kill) CALL(listen)
+    CALL(mq_timedreceive) CALL(mq_timedsend) CALL(msgctl) CALL(msgrcv) CALL(msgsnd) CALL(nanosleep)
+    CALL(ppoll) CALL(read) CALL(readv) CALL(recvfrom) CALL(recvmmsg) CALL(recvmsg)
+    CALL(sched_setaffinity) CALL(sched_yield) CALL(semop) CALL(semtimedop) CALL(sendfile) CALL(sendmmsg) CALL(sendmsg) CALL(sendto) CALL(setitimer) CALL(setpgid)
     CALL(setsid) CALL(setsockopt) CALL(shutdown) CALL(socket) CALL(timerfd_create)
     CALL(timerfd_gettime) CALL(timerfd_settime) CALL(wait4) CALL(waitid) CALL(write)
     CALL(writev)
@@ -155,6 +162,9 @@ constexpr DirectCall CALLS[] = {
 #endif
     {SYS_clock_nanosleep, sleep_on_clock}, {SYS_clone, clone_process}, {SYS_exit, exit_thread},
     {SYS_exit_group, [](Arguments arguments) -> long { _exit(static_cast<int>(arguments[0])); }},
+    {SYS_fcntl, [](Arguments arguments) -> long {
+         return fcntl(static_cast<int>(arguments[0]), static_cast<int>(arguments[1]), arguments[2]);
+     }},
     {SYS_futex, call<control::futex>}, {SYS_rt_sigaction, set_action},
     {SYS_sched_getaffinity, find_processors}, {SYS_tgkill, signal_thread},
     REFUSED(clone3) REFUSED(pselect6) REFUSED(rt_sigsuspend) REFUSED(rt_sigtimedwait)

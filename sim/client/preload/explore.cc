@@ -175,6 +175,7 @@ __attribute__((constructor)) void begin(int, char **argv) {
     make_counter_virtual();
     catch_direct_calls();
     is_controlled = true;
+    replace_standard_streams();
 }
 
 uint64_t nanoseconds(const timespec &time) {

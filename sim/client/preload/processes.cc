@@ -104,24 +104,13 @@ int spawn_shell(pid_t &pid, const char *command,
     return posix_spawn(&pid, "/bin/sh", actions, nullptr, const_cast<char **>(argv), environ);
 }
 
-// A stream of popen(). The C library's would read the pipe without the schedule.
+// A stream of popen().
 struct Stream {
     FILE *file;
-    int fd;
     pid_t pid;
     Stream *next;
 };
 Stream *streams;
-
-ssize_t read_stream(void *stream, char *to, size_t size) {
-    return read(static_cast<Stream *>(stream)->fd, to, size);
-}
-ssize_t write_stream(void *stream, const char *from, size_t size) {
-    return write(static_cast<Stream *>(stream)->fd, from, size);
-}
-int close_stream(void *stream) {
-    return close(static_cast<Stream *>(stream)->fd);
-}
 
 } // namespace
 
@@ -144,6 +133,8 @@ static void end_process(const char *function) {
 }
 // Called by exit() and at the end of main(), after the destructors of the program.
 __attribute__((destructor)) static void end() {
+    if (is_on())
+        fflush(nullptr); // before the C library does it
     end_process("exit");
 }
 EXPORTED void _exit(int status) {
@@ -240,9 +231,7 @@ EXPORTED FILE *popen(const char *command, const char *mode) {
     posix_spawn_file_actions_destroy(&actions);
     close(ends[reads]);
     if (error == 0) {
-        stream->fd = ends[!reads];
-        stream->file =
-            fopencookie(stream, mode, {read_stream, write_stream, nullptr, close_stream});
+        stream->file = open_stream(ends[!reads], mode);
         stream->next = streams;
         streams = stream;
         return stream->file;

@@ -16,8 +16,8 @@ import unittest
 
 RDMA_SIM, PROGRAMS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 SCHEDULES = int(sys.argv[3]) if len(sys.argv) > 3 else 10
-DIRECT, POLL, PROCESSES, RANDOM, THREADS = (f"{PROGRAMS}/sim-{name}"
-                                            for name in ("direct_calls", "memory_poll", "processes", "random", "threads"))
+DIRECT, IPC, POLL, PROCESSES, RANDOM, THREADS = (f"{PROGRAMS}/sim-{name}"
+                                                 for name in ("direct_calls", "ipc", "memory_poll", "processes", "random", "threads"))
 
 
 def both(program, options):
@@ -35,6 +35,9 @@ CORRECT += [("threads detach", f"--seeds 1-20 {THREADS} detach", "freeze")]
 CORRECT += [(f"processes {name}", f"{PROCESSES} {name}", "none")
             for name in ("fork", "spawn", "shell", "kill", "sigsuspend", "sigchld", "timers", "counter")]
 CORRECT += [(f"direct_calls {name}", f"{DIRECT} {name}", "none") for name in ("futex", "sleep", "signals", "process")]
+CORRECT += [(f"ipc {name}", f"{IPC} {name}", "none")
+            for name in ("flock", "fcntl", "open-file", "lockf", "close", "poll-lock", "posix-queue", "queue", "semaphore",
+                         "pipes", "large-write", "files", "messages")]
 # The last command is killed, and its children with it.
 CORRECT += [(f"processes {name}", f"--live 100s --seeds 1-20 {PROCESSES} {name}", "kill") for name in ("fork", "shell")]
 CORRECT += [("direct_calls sockets", both(DIRECT, "sockets"), "none")]
@@ -54,6 +57,9 @@ WRONG += [(f"processes {name}", f"{PROCESSES} {name}", finding) for name, findin
     ("wrong-child", "host1 process 2 is ended by signal 6 (Aborted)"),
     ("wrong-pause", "the programs wait for ever: host1 waits in pause"),
     ("wrong-alarm", "host1 is ended by signal 14 (Alarm clock)"))]
+WRONG += [(f"ipc {name}", f"{IPC} {name}", finding) for name, finding in (
+    ("wrong-no-lock", "host1 ends with status 1: line "),
+    ("wrong-order", "the programs wait for ever: host1 waits in flock, host1 process 2 waits in flock"))]
 WRONG += [(f"direct_calls {name}", f"{DIRECT} {name}", finding) for name, finding in (
     ("wrong-futex", "host1 ends with status 1: line "),
     ("wrong-wake", "the programs wait for ever: host1 waits in pthread_join, host1 thread 2 waits in futex"))]
@@ -77,6 +83,9 @@ class Controlled(unittest.TestCase):
                 output, status = self.explore(f"--check true --seeds 1-{SCHEDULES} --faults {faults} {arguments}")
                 self.assertEqual(status, 0, output[-4000:])
 
+    def test_program_is_correct_without_explore(self):
+        subprocess.run([RDMA_SIM, IPC, "messages"], check=True, timeout=60)
+
     def test_system_call_that_is_not_controlled_is_refused(self):
         output, status = self.explore(f"--check true {DIRECT} refused")
         self.assertRegex(output, r"\Ardma-sim: \S+ calls clone3\(\) as a direct system call, which explore does not control\n\Z")
@@ -96,7 +105,7 @@ class Controlled(unittest.TestCase):
             output, status = self.explore(f"--check 'cp $RDMA_SIM_OUT1 out' --faults none --seeds {seed}-{seed} {RANDOM}")
             self.assertEqual(status, 0, output)
             results.append((self.directory / "out").read_text().splitlines())
-        self.assertEqual(len(results[0]), 13, results[0])
+        self.assertEqual(len(results[0]), 17, results[0])
         self.assertEqual(results[0], results[1])
         constant = [line.split(":")[0] for line, other in zip(results[0], results[2]) if line == other]
         self.assertEqual(constant, ["AT_RANDOM", "addresses", "gettid", "gettid", "getpid"])

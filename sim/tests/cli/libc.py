@@ -27,9 +27,11 @@ OTHERS = (
     (r"\w*utimes?|futime\w+|lutimes|utimensat", "sets the times of a file"),
     (r"m(un)?lock(2|all)?|epoll_c\w+|xdr_\w+|svc_\w+|sigblock", "does not wait, in spite of its name"),
     (r"clock_settime|clock_adjtime|settimeofday|stime|adjtimex?|ntp_\w+", "needs the rights to set the clock"),
-    (r"flock|lockf(64)?|mq_timed\w+|semtimedop|sigpause|recvmmsg|rtime", "not controlled: Limits in rdma-sim-explore(1)"),
+    (r"sigpause|rtime", "old: not controlled"),
+    (r"recvmmsg", "replaced by librdma-sim-preload.so, which calls recvmsg()"),
     (r"getitimer", "rarely used"),
-    (r"te?mp(nam|file)\w*|mk[a-z]*temp\w*", "the name of a file: Limits in rdma-sim-explore(1)"),
+    (r"te?mpnam\w*|mktemp", "unsafe: the linker warns of them"),
+    (r"tmpfile(64)?", "the file has no name"),
     (r"pthread_attr_[gs]etaffinity_np", "of a thread that is not created yet"),
     (r"times|vtimes|ftime|pthread_yield", "old, or the time of the processor"),
 )

@@ -44,7 +44,16 @@ int main() {
         std::ifstream stream(path, std::ios::binary);
         if (stream.rdbuf()->pubsetbuf(nullptr, 0); stream.read(bytes, sizeof(bytes)))
             print("std::ifstream", bytes, sizeof(bytes));
+        FILE *const file = fopen(path, "r");
+        if (file != nullptr && fread(bytes, 1, sizeof(bytes), file) == sizeof(bytes))
+            print("fread", bytes, sizeof(bytes));
+        fclose(file);
     }
+    char file[] = "file-XXXXXX.txt", folder[] = "folder-XXXXXX";
+    if (const int fd = mkstemps(file, 4); close(fd) == 0 && unlink(file) == 0)
+        printf("mkstemps: %s\n", file);
+    if (mkdtemp(folder) != nullptr && rmdir(folder) == 0)
+        printf("mkdtemp: %s\n", folder);
     if (auto *const function =
             reinterpret_cast<uint32_t (*)()>(dlsym(RTLD_DEFAULT, "arc4random"))) {
         const uint32_t value = function(); // glibc 2.36

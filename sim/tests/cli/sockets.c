@@ -4,7 +4,8 @@
 // sockets.c -- programs that use TCP or UDP next to RDMA, each with a mistake that only some
 // schedules show, and, with "fixed", without it
 //
-// usage: sockets NAME wrong|fixed [ADDRESS]    without ADDRESS: the server
+// usage: sockets NAME wrong|fixed|stdio [ADDRESS]    without ADDRESS: the server; "stdio" is
+// "fixed" with streams
 //
 // A side that detects an error ends with status 1.
 
@@ -25,6 +26,7 @@
 #define LARGE (4 << 20) // more than the buffers of the kernel
 
 static bool is_fixed;
+static FILE *in, *out; // with "stdio"
 
 static void must(bool is_good, const char *what) {
     if (!is_good) {
@@ -79,6 +81,8 @@ static int connect_to(const char *text) {
 
 // Returns false if the connection has ended.
 static bool receive(int fd, void *to, size_t size) {
+    if (in)
+        return fread(to, 1, size, in) == size;
     for (size_t done = 0; done < size;) {
         const ssize_t count = read(fd, (char *)to + done, size - done);
         if (count <= 0)
@@ -89,6 +93,8 @@ static bool receive(int fd, void *to, size_t size) {
 }
 
 static bool transmit(int fd, const void *from, size_t size) {
+    if (out)
+        return fwrite(from, 1, size, out) == size && fflush(out) == 0;
     return send(fd, from, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
@@ -273,7 +279,10 @@ static void request(int fd, bool is_server) {
         return;
     }
     const long begin = seconds();
-    const ssize_t count = transmit(fd, &data, 1) ? read(fd, &data, 1) : -1;
+    const ssize_t count = !transmit(fd, &data, 1)      ? -1
+                          : !in                        ? read(fd, &data, 1)
+                          : fread(&data, 1, 1, in) > 0 ? 1
+                                                       : -!!ferror(in);
     const int error = errno;
     printf("%zd %s after %ld s\n", count, count < 0 ? strerrorname_np(error) : "",
            seconds() - begin);
@@ -318,15 +327,19 @@ int main(int argc, char **argv) {
         {"split-message", split_message},     {"both-write", both_write},
         {"silent-peer", silent_peer},         {"request", request},
     };
-    must(argc >= 3, "usage: sockets NAME wrong|fixed [ADDRESS]");
-    is_fixed = strcmp(argv[2], "fixed") == 0;
+    must(argc >= 3, "usage: sockets NAME wrong|fixed|stdio [ADDRESS]");
+    const bool uses_stdio = strcmp(argv[2], "stdio") == 0;
+    is_fixed = uses_stdio || strcmp(argv[2], "fixed") == 0;
     if (strcmp(argv[1], "datagrams") == 0) {
         datagrams(argv[3]);
         return 0;
     }
     for (size_t i = 0; i < sizeof(PROGRAMS) / sizeof(PROGRAMS[0]); i++)
         if (strcmp(argv[1], PROGRAMS[i].name) == 0) {
-            PROGRAMS[i].run(argc > 3 ? connect_to(argv[3]) : accept_one(), argc <= 3);
+            const int fd = argc > 3 ? connect_to(argv[3]) : accept_one();
+            must(!uses_stdio || ((in = fdopen(fd, "r")) && (out = fdopen(dup(fd), "w"))),
+                 "fdopen");
+            PROGRAMS[i].run(fd, argc <= 3);
             return 0;
         }
     must(false, "unknown name");

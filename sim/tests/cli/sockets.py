@@ -68,14 +68,14 @@ class Sockets(explored.InDirectory):
 
     def test_runs_at_the_same_time_use_the_same_port(self):
         """Each of the processes that explore runs all programs."""
-        self.assertEqual(explore(*ORDER, "-j", "4", "--seeds", "1-40", *commands("announced-write", "fixed"))[1], 0)
+        self.assertEqual(explore(*ORDER, "-j", "4", "--seeds", "1-40", *commands("announced-write", "stdio"))[1], 0)
 
     def test_faults_of_a_link_reach_a_connection(self):
-        for fault, options, expected in RESULTS:
-            with self.subTest(fault):
+        for fault, options, expected, form in (row + (form,) for row in RESULTS for form in ("fixed", "stdio")):
+            with self.subTest(fault, form=form):
                 pathlib.Path("results").write_text("")
                 output, status = explore("--faults", fault, *options, "--check", "cat $RDMA_SIM_OUT2 >>results", "--seeds", "1-100",
-                                         *commands("request", "fixed"))
+                                         *commands("request", form))
                 self.assertEqual(status, 0, output)
                 found = {line if "ETIMEDOUT" in line else line.rsplit(" after", 1)[0].rstrip()
                          for line in pathlib.Path("results").read_text().splitlines()}
