@@ -308,6 +308,21 @@ void dead_process_is_reported_to_its_peer(void **) {
     assert_int_equal(pair.server.accept(pair.passive), EINVAL);
 }
 
+// cm.c, cm_process_send_error(): nobody replies to it with an RTU.
+void reply_to_a_destroyed_id_expires(void **) {
+    CmPair pair("rxe");
+    pair.request();
+    pair.fabric.cut(1, 2, true);
+    assert_int_equal(pair.server.accept(pair.passive), 0);
+    pair.fabric.set_power(2, false);
+    assert_int_equal(pair.client.simple<CmDestroy>(pair.active), 0);
+    pair.fabric.set_power(2, true);
+    pair.fabric.cut(1, 2, false); // the reply arrives
+    pair.server.expect_none();
+    pair.fabric.advance(60 * SECOND);
+    pair.server.expect(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+}
+
 void host_without_power_sends_nothing(void **) {
     CmPair pair("rxe");
     pair.connect();
@@ -406,6 +421,7 @@ int main() {
         cmocka_unit_test(response_ends_the_wait_of_a_connection),
         cmocka_unit_test(disconnection_over_cut_link_is_timed_out),
         cmocka_unit_test(dead_process_is_reported_to_its_peer),
+        cmocka_unit_test(reply_to_a_destroyed_id_expires),
         cmocka_unit_test(host_without_power_sends_nothing),
         cmocka_unit_test(pending_requests_are_rejected_with_their_listener),
         cmocka_unit_test(migrated_id_keeps_its_events),
