@@ -129,6 +129,13 @@ void registration_is_stored_by_its_key_until_its_end(void **) {
             ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, memory, 16, 0), 0);
         assert_int_equal(length_of(mr), 16);
         assert_int_equal(recorded.regions.size(), regions + 2);
+        assert_int_equal(
+            ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, nullptr, 16, 0),
+            IBV_REREG_MR_ERR_INPUT); // the region is unchanged
+        assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0,
+                                      IBV_ACCESS_REMOTE_WRITE),
+                         IBV_REREG_MR_ERR_CMD);
+        assert_int_equal(length_of(mr), 16);
         assert_int_equal(ibv_dereg_mr(other), 0);
         assert_int_equal(ibv_dereg_mr(mr), 0);
         ibv_mr *const on_demand =
