@@ -36,8 +36,9 @@ inline void yield_before(const char *function) {
 }
 // The same after a call that releases an object: another thread may use the object, or its
 // memory, before this one continues.
+bool keeps_stream(); // streams.cc: it would wait for a lock without its turn
 inline void yield_after(const char *function) {
-    if (is_on())
+    if (is_on() && !keeps_stream())
         yield_before(function);
 }
 [[noreturn]] void refuse(const char *function);

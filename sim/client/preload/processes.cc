@@ -133,8 +133,6 @@ static void end_process(const char *function) {
 }
 // Called by exit() and at the end of main(), after the destructors of the program.
 __attribute__((destructor)) static void end() {
-    if (is_on())
-        fflush(nullptr); // before the C library does it
     end_process("exit");
 }
 EXPORTED void _exit(int status) {

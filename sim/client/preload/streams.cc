@@ -17,6 +17,8 @@ namespace {
 
 using namespace control;
 
+__thread bool is_writing; // the calling thread holds the lock of the stream
+
 int fd_of(void *stream) {
     return static_cast<int>(reinterpret_cast<intptr_t>(stream));
 }
@@ -24,7 +26,9 @@ ssize_t read_stream(void *stream, char *to, size_t size) {
     return read(fd_of(stream), to, size);
 }
 ssize_t write_stream(void *stream, const char *from, size_t size) {
+    is_writing = true;
     const ssize_t written = write(fd_of(stream), from, size);
+    is_writing = false;
     return written < 0 ? 0 : written; // fopencookie(3)
 }
 int close_stream(void *stream) {
@@ -47,6 +51,10 @@ FILE *opened(FILE *file, const char *mode) {
 }
 
 } // namespace
+
+bool control::keeps_stream() {
+    return is_writing;
+}
 
 FILE *control::open_stream(int fd, const char *mode) {
     FILE *const file = fopencookie(reinterpret_cast<void *>(intptr_t{fd}), mode,

@@ -37,7 +37,7 @@ CORRECT += [(f"processes {name}", f"{PROCESSES} {name}", "none")
 CORRECT += [(f"direct_calls {name}", f"{DIRECT} {name}", "none") for name in ("futex", "sleep", "signals", "process")]
 CORRECT += [(f"ipc {name}", f"{IPC} {name}", "none")
             for name in ("flock", "fcntl", "open-file", "lockf", "close", "poll-lock", "posix-queue", "queue", "semaphore",
-                         "pipes", "large-write", "files", "messages")]
+                         "pipes", "printing", "large-write", "files", "messages")]
 # The last command is killed, and its children with it.
 CORRECT += [(f"processes {name}", f"--live 100s --seeds 1-20 {PROCESSES} {name}", "kill") for name in ("fork", "shell")]
 CORRECT += [("direct_calls sockets", both(DIRECT, "sockets"), "none")]

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -202,13 +203,54 @@ static void pipes(void) {
         EXPECT(fprintf(out, "line %d\n", i) > 0 && fflush(out) == 0);
         EXPECT(fgets(line, sizeof(line), in) && line[5] == '0' + i);
     }
-    EXPECT(fclose(out) == 0 && !fgets(line, sizeof(line), in) && fclose(in) == 0);
+    EXPECT(fclose(out) == 0 && fgets(line, sizeof(line), in) && strcmp(line, "end") == 0);
+    EXPECT(!fgets(line, sizeof(line), in) && fclose(in) == 0);
     await_child();
 }
+static void *read_end(void *stream) {
+    char line[64];
+    (void)!fgets(line, sizeof(line), stream);
+    return NULL;
+}
+// The program ends while a thread reads, and has bytes to write.
 static void echo(void) {
     char line[64];
+    int ends[2];
+    pthread_t thread;
+    EXPECT(pipe(ends) == 0);
+    EXPECT(pthread_create(&thread, NULL, read_end, fdopen(ends[0], "r")) == 0);
     while (fgets(line, sizeof(line), stdin))
         EXPECT(printf("%s", line) > 0 && fflush(stdout) == 0);
+    printf("end");
+}
+
+static void *print_lines(void *unused) {
+    for (int i = 0; i < 3; i++)
+        EXPECT(printf("line %d\n", i) > 0);
+    return unused;
+}
+// Two threads print to a pipe.
+static void printing(void) {
+    int ends[2], count = 0;
+    char line[64];
+    EXPECT(pipe(ends) == 0);
+    if (fork() == 0) {
+        EXPECT(dup2(ends[1], 1) == 1 && close(ends[0]) == 0 && close(ends[1]) == 0);
+        execl("/proc/self/exe", "ipc", "lines", NULL);
+        _exit(1);
+    }
+    close(ends[1]);
+    FILE *const in = fdopen(ends[0], "r");
+    while (fgets(line, sizeof(line), in))
+        count++;
+    EXPECT(count == 6 && fclose(in) == 0);
+    await_child();
+}
+static void lines(void) {
+    pthread_t thread;
+    EXPECT(pthread_create(&thread, NULL, print_lines, NULL) == 0);
+    print_lines(NULL);
+    EXPECT(pthread_join(thread, NULL) == 0);
 }
 
 // A process writes more than the pipe has room for.
@@ -304,6 +346,8 @@ int main(int argc, char **argv) {
         {"semaphore", NULL, semaphore},
         {"pipes", NULL, pipes},
         {"echo", NULL, echo},
+        {"printing", NULL, printing},
+        {"lines", NULL, lines},
         {"large-write", NULL, large_write},
         {"files", NULL, files},
         {"messages", NULL, messages},
