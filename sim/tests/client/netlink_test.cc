@@ -146,6 +146,19 @@ struct NetlinkRequest {
         length = error ? 0 : message.length - sizeof(Netlink::Reply);
         return error;
     }
+    // The values of all attributes of 4 bytes with this type.
+    std::vector<uint32_t> values_of(unsigned type) const {
+        std::vector<uint32_t> found;
+        for (size_t at = 0; at + 8 <= sizeof(Netlink::Reply) + length; at += 4) {
+            nlattr head;
+            uint32_t value;
+            memcpy(&head, reply.data() + at, sizeof(head));
+            memcpy(&value, reply.data() + at + 4, sizeof(value));
+            if (head.nla_len == 8 && head.nla_type == type)
+                found.push_back(value);
+        }
+        return found;
+    }
     // Returns the number of messages. Each one, and each attribute of it, is complete.
     unsigned messages() const {
         unsigned count = 0;
@@ -221,6 +234,20 @@ void netlink_refuses_what_the_kernel_refuses(void **) {
     assert_int_equal(not_ended.call(1), EINVAL);
 }
 
+// Linux 7.3, drivers/infiniband/core/nldev.c, fill_res_mr_entry()
+void netlink_shows_keys_to_administrators_only(void **) {
+    Pair pair;
+    for (const bool is_admin : {false, true}) {
+        NetlinkRequest request(RDMA_NLDEV_CMD_RES_MR_GET, NLM_F_DUMP,
+                               {{RDMA_NLDEV_ATTR_DEV_INDEX, 0}});
+        assert_int_equal(request.call(1, is_admin), 0);
+        assert_int_equal(request.values_of(RDMA_NLDEV_ATTR_RES_MRN).size(), 1);
+        const std::vector<uint32_t> keys(is_admin, pair.a.mr->rkey);
+        assert_true(request.values_of(RDMA_NLDEV_ATTR_RES_RKEY) == keys);
+        assert_true(request.values_of(RDMA_NLDEV_ATTR_RES_LKEY) == keys);
+    }
+}
+
 // Each message of a dump has room for some of the QPs.
 void many_objects_are_listed_in_parts_by_netlink(void **) {
     Pair pair;
@@ -249,14 +276,8 @@ void many_objects_are_listed_in_parts_by_netlink(void **) {
         assert_int_equal(rdma_sim_call(&message), 0);
         request.length = message.length - sizeof(Netlink::Reply);
         assert_true(request.messages() > 1);
-        for (size_t at = 0; at + 8 <= message.length; at += 4) {
-            nlattr head;
-            uint32_t number;
-            memcpy(&head, request.reply.data() + at, sizeof(head));
-            memcpy(&number, request.reply.data() + at + 4, sizeof(number));
-            if (head.nla_len == 8 && head.nla_type == RDMA_NLDEV_ATTR_RES_LQPN)
-                found.push_back(number);
-        }
+        for (const uint32_t number : request.values_of(RDMA_NLDEV_ATTR_RES_LQPN))
+            found.push_back(number);
         memcpy(&asked.start, request.reply.data(), sizeof(asked.start));
         parts++;
     } while (asked.start != 0);
@@ -297,6 +318,7 @@ int main() {
         cmocka_unit_test(attempts_without_an_effect_are_counted),
         cmocka_unit_test(errors_are_counted_by_their_status_on_mlx5),
         cmocka_unit_test(netlink_refuses_what_the_kernel_refuses),
+        cmocka_unit_test(netlink_shows_keys_to_administrators_only),
         cmocka_unit_test(many_objects_are_listed_in_parts_by_netlink),
         cmocka_unit_test(malformed_netlink_requests_are_refused),
     };

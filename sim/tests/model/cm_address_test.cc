@@ -62,16 +62,32 @@ void ports_are_reserved(void **) {
     assert_int_equal(pair.client.bind(pair.client.create(), address("10.77.0.2", 80), true), 0);
 }
 
+int set_one_family(Process &process, uint32_t id, bool is_of_one_family) {
+    CmSetOption option{};
+    option.level = RDMA_OPTION_ID;
+    option.name = RDMA_OPTION_ID_AFONLY;
+    option.length = sizeof(int);
+    option.value = is_of_one_family;
+    return process.simple(id, option);
+}
+
+// cma.c, cma_check_port()
+void port_of_one_family_is_free_for_the_other(void **) {
+    for (const bool is_of_one_family : {false, true}) {
+        CmPair pair("rxe");
+        pair.server.listener("0.0.0.0");
+        const uint32_t id = pair.server.create();
+        assert_int_equal(set_one_family(pair.server, id, is_of_one_family), 0);
+        assert_int_equal(pair.server.bind(id, address("::", 7471)),
+                         is_of_one_family ? 0 : EADDRNOTAVAIL);
+    }
+}
+
 void any_address_accepts_requests_of_both_families(void **) {
     for (const bool is_of_one_family : {false, true}) {
         CmPair pair("rxe");
         const uint32_t id = pair.server.create();
-        CmSetOption option{};
-        option.level = RDMA_OPTION_ID;
-        option.name = RDMA_OPTION_ID_AFONLY;
-        option.length = sizeof(int);
-        option.value = is_of_one_family;
-        assert_int_equal(pair.server.simple(id, option), 0);
+        assert_int_equal(set_one_family(pair.server, id, is_of_one_family), 0);
         assert_int_equal(pair.server.bind(id, address("::", 7471)), 0);
         assert_int_equal(pair.server.listen(id), 0);
         assert_int_equal(pair.client.connect(pair.client.resolved()), 0);
@@ -282,6 +298,7 @@ int main() {
     static const CMUnitTest tests[] = {
         cmocka_unit_test(address_without_reply_is_an_error),
         cmocka_unit_test(ports_are_reserved),
+        cmocka_unit_test(port_of_one_family_is_free_for_the_other),
         cmocka_unit_test(any_address_accepts_requests_of_both_families),
         cmocka_unit_test(any_address_of_ipv4_has_no_requests_of_ipv6),
         cmocka_unit_test(any_port_is_free_in_its_port_space),

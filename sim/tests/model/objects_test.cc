@@ -31,6 +31,12 @@ void resized_queue_keeps_its_completions(void **) {
     assert_int_equal(ibv_resize_cq(pair.a.cq, 3), 0);
     for (uint64_t id = 3; id <= 5; id++)
         assert_int_equal(pair.a.poll().wr_id, id);
+    for (uint64_t id = 6; id <= 8; id++)
+        assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8,
+                                   [id](ibv_send_wr &wr, ibv_sge &) { wr.wr_id = id; }),
+                         0);
+    for (uint64_t id = 6; id <= 8; id++)
+        assert_int_equal(pair.a.poll().wr_id, id);
     assert_true(pair.a.is_empty());
 }
 
@@ -80,6 +86,16 @@ void reset_queue_pair_counts_its_attempts_again(void **) {
     assert_true(pair.a.is_empty());
     pair.direct.advance(40'000'000);
     pair.expect(IBV_WC_RETRY_EXC_ERR);
+}
+
+// 10.3.1, reset: the receives that were posted before are removed.
+void reset_queue_pair_has_no_receives(void **) {
+    Pair pair;
+    pair.receive(8);
+    connect_again(pair.a, pair.b.gid, pair.b.qp->qp_num);
+    connect_again(pair.b, pair.a.gid, pair.a.qp->qp_num);
+    assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+    pair.expect(IBV_WC_RNR_RETRY_EXC_ERR);
 }
 
 // 9.9.2.4.1: the first request without a response fails, and the others are flushed. A program
@@ -467,6 +483,7 @@ int main() {
         cmocka_unit_test(peer_expects_the_psn),
         cmocka_unit_test(peer_has_the_address_of_its_own_peer),
         cmocka_unit_test(reset_queue_pair_counts_its_attempts_again),
+        cmocka_unit_test(reset_queue_pair_has_no_receives),
         cmocka_unit_test(only_the_first_lost_request_has_a_retry_error),
         cmocka_unit_test(read_after_a_reset_makes_nothing_older_persistent),
         cmocka_unit_test(queue_pair_has_objects_of_one_context),
