@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 int main(int argc, char *argv[]) {
     if (argc != 4)
@@ -31,5 +32,8 @@ int main(int argc, char *argv[]) {
             return 1;
     printf("rank %d: each number is %d\n", rank, numbers[0]);
     fflush(stdout);
+    // The last message may still be in transit.
+    store.set("done" + std::to_string(rank), {'1'});
+    store.wait({"done0", "done1"});
     _Exit(0);
 }
