@@ -133,6 +133,19 @@ void window_of_type_2_is_bound_by_one_queue_pair_until_it_is_invalidated(void **
     }
 }
 
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, qp_resp_from_reth()
+void window_that_begins_at_zero_has_offsets_as_addresses(void **) {
+    Pair pair;
+    Window window(pair, IBV_MW_TYPE_2);
+    const uint32_t key = ibv_inc_rkey(window.mw->rkey);
+    assert_int_equal(window.bind(key, 64, 64, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED),
+                     IBV_WC_SUCCESS);
+    window.mw->rkey = key;
+    assert_int_equal(window.use(key, 8 - address_of(pair.b.memory)), IBV_WC_SUCCESS);
+    for (size_t i = 0; i < 128; i++)
+        assert_int_equal(pair.b.memory[i], i / 8 == 9 ? 1 : 2);
+}
+
 void invalid_bind_or_invalidation_fails_its_queue_pair(void **) {
     const struct {
         const char *what;
@@ -372,6 +385,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(window_of_type_1_permits_its_range_and_access_until_it_is_bound_again),
         cmocka_unit_test(window_of_type_2_is_bound_by_one_queue_pair_until_it_is_invalidated),
+        cmocka_unit_test(window_that_begins_at_zero_has_offsets_as_addresses),
         cmocka_unit_test(invalid_bind_or_invalidation_fails_its_queue_pair),
         cmocka_unit_test(message_that_invalidates_no_window_fails_both_sides),
         cmocka_unit_test(device_without_windows_refuses_them),

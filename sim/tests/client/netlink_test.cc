@@ -248,6 +248,37 @@ void netlink_shows_keys_to_administrators_only(void **) {
     }
 }
 
+// core/cma.c, cma_listen_on_dev(): a listener of any address is on each device of its host.
+void netlink_shows_listeners_of_their_host(void **) {
+    Pair pair;
+    pair.direct.use_host(2);
+    CmCreateChannel channel;
+    CmCreateChannel::Reply made;
+    assert_int_equal(call(channel, made), 0);
+    CmCreate create = {};
+    CmCreate::Reply id;
+    create.channel = made.channel;
+    create.port_space = RDMA_PS_TCP;
+    create.qp_type = IBV_QPT_RC;
+    assert_int_equal(call(create, id), 0);
+    CmBind bind;
+    CmRoute route;
+    bind.id = id.id;
+    bind.address = {};
+    bind.address.v4.sin_family = AF_INET;
+    bind.address.v4.sin_port = htons(7471);
+    assert_int_equal(call(bind, route), 0);
+    CmListen listen = {};
+    listen.id = id.id;
+    assert_int_equal(call(listen, route), 0);
+    for (const unsigned host : {1, 2}) {
+        NetlinkRequest request(RDMA_NLDEV_CMD_RES_CM_ID_GET, NLM_F_DUMP,
+                               {{RDMA_NLDEV_ATTR_DEV_INDEX, 0}});
+        assert_int_equal(request.call(host), 0);
+        assert_int_equal(request.values_of(RDMA_NLDEV_ATTR_RES_CM_IDN).size(), host == 2);
+    }
+}
+
 // Each message of a dump has room for some of the QPs.
 void many_objects_are_listed_in_parts_by_netlink(void **) {
     Pair pair;
@@ -319,6 +350,7 @@ int main() {
         cmocka_unit_test(errors_are_counted_by_their_status_on_mlx5),
         cmocka_unit_test(netlink_refuses_what_the_kernel_refuses),
         cmocka_unit_test(netlink_shows_keys_to_administrators_only),
+        cmocka_unit_test(netlink_shows_listeners_of_their_host),
         cmocka_unit_test(many_objects_are_listed_in_parts_by_netlink),
         cmocka_unit_test(malformed_netlink_requests_are_refused),
     };

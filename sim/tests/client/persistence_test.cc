@@ -60,11 +60,15 @@ void late_word_is_visible_after_a_request_that_orders_it(void **) {
 void interrupted_write_arrives_in_part(void **) {
     SecondIsLate scheduler;
     Pair pair({.scheduler = &scheduler});
-    pair.direct.fabric().set_delay(1, 2, 1'000'000);
+    Fabric &fabric = pair.direct.fabric();
+    fabric.set_delay(1, 2, 1'000'000);
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 24), 0);
     assert_int_equal(overwritten(pair), 0);
-    pair.direct.fabric().interrupt_writes(pair.direct.fabric().qps.begin()->second->pid);
-    assert_int_equal(overwritten(pair), 2);
+    for (const bool is_cut : {true, false}) {
+        fabric.cut(1, 2, is_cut);
+        fabric.interrupt_writes(fabric.qps.begin()->second->pid);
+        assert_int_equal(overwritten(pair), is_cut ? 0 : 2);
+    }
 }
 
 // Two writers change a word after its last persistent value, 1.

@@ -278,6 +278,26 @@ void fault_is_of_the_last_device(void **) {
     }
 }
 
+// A replaced device has the address of the one that was removed.
+void replaced_device_is_reached_by_its_address(void **) {
+    Direct direct(options_of("rxe"));
+    direct.fabric().remove_device(2, 0);
+    direct.fabric().replace_device(2, 0);
+    Side a(direct, 1, false, 0, 32), b(direct, 2, false, 0, 32);
+    assert_int_equal(ibv_query_gid(b.context, 1, 1, &b.gid), 0); // of the IPv4 address
+    Pair::connect(b, a, {});
+    Pair::connect(a, b, {});
+    ibv_sge sge = {address_of(a.memory), 8, a.mr->lkey};
+    ibv_send_wr wr = {}, *bad;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma = {address_of(b.memory), b.mr->rkey};
+    assert_int_equal(ibv_post_send(a.qp, &wr, &bad), 0);
+    assert_int_equal(a.poll().status, IBV_WC_SUCCESS);
+}
+
 // A fault of one host concerns its links to all others, and no further link.
 void fault_of_a_host_concerns_all_its_links(void **) {
     Options options = options_of("rxe");
@@ -445,6 +465,7 @@ int main() {
         cmocka_unit_test(fault_counts_the_calls_of_its_host),
         cmocka_unit_test(damaged_memory_is_healed_by_a_write_of_all),
         cmocka_unit_test(fault_is_of_the_last_device),
+        cmocka_unit_test(replaced_device_is_reached_by_its_address),
         cmocka_unit_test(fault_of_a_host_concerns_all_its_links),
         cmocka_unit_test(timers_keep_their_order),
         cmocka_unit_test(each_weakness_is_turned_off_by_itself),

@@ -98,6 +98,21 @@ void reset_queue_pair_has_no_receives(void **) {
     pair.expect(IBV_WC_RNR_RETRY_EXC_ERR);
 }
 
+// The entries of requests that were not polled are free again.
+void reset_queue_pair_has_room_for_all_requests(void **) {
+    for (const char *const device : {"rxe", "mlx5"}) {
+        Pair pair({.device = device});
+        for (const bool was_reset : {false, true}) {
+            if (was_reset) {
+                connect_again(pair.a, pair.b.gid, pair.b.qp->qp_num);
+                connect_again(pair.b, pair.a.gid, pair.a.qp->qp_num);
+            }
+            for (int i = 0; i < 8; i++)
+                assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
+        }
+    }
+}
+
 // 9.9.2.4.1: the first request without a response fails, and the others are flushed. A program
 // that fails the queue pair itself flushes all.
 void only_the_first_lost_request_has_a_retry_error(void **) {
@@ -484,6 +499,7 @@ int main() {
         cmocka_unit_test(peer_has_the_address_of_its_own_peer),
         cmocka_unit_test(reset_queue_pair_counts_its_attempts_again),
         cmocka_unit_test(reset_queue_pair_has_no_receives),
+        cmocka_unit_test(reset_queue_pair_has_room_for_all_requests),
         cmocka_unit_test(only_the_first_lost_request_has_a_retry_error),
         cmocka_unit_test(read_after_a_reset_makes_nothing_older_persistent),
         cmocka_unit_test(queue_pair_has_objects_of_one_context),
