@@ -134,7 +134,7 @@ void window_of_type_2_is_bound_by_one_queue_pair_until_it_is_invalidated(void **
 }
 
 // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, qp_resp_from_reth()
-void window_that_begins_at_zero_has_offsets_as_addresses(void **) {
+void window_at_zero_has_offsets_as_addresses(void **) {
     Pair pair;
     Window window(pair, IBV_MW_TYPE_2);
     const uint32_t key = ibv_inc_rkey(window.mw->rkey);
@@ -385,7 +385,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(window_of_type_1_permits_its_range_and_access_until_it_is_bound_again),
         cmocka_unit_test(window_of_type_2_is_bound_by_one_queue_pair_until_it_is_invalidated),
-        cmocka_unit_test(window_that_begins_at_zero_has_offsets_as_addresses),
+        cmocka_unit_test(window_at_zero_has_offsets_as_addresses),
         cmocka_unit_test(invalid_bind_or_invalidation_fails_its_queue_pair),
         cmocka_unit_test(message_that_invalidates_no_window_fails_both_sides),
         cmocka_unit_test(device_without_windows_refuses_them),

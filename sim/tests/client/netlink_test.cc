@@ -235,7 +235,7 @@ void netlink_refuses_what_the_kernel_refuses(void **) {
 }
 
 // Linux 7.3, drivers/infiniband/core/nldev.c, fill_res_mr_entry()
-void netlink_shows_keys_to_administrators_only(void **) {
+void key_of_a_region_is_shown_to_administrators_only(void **) {
     Pair pair;
     for (const bool is_admin : {false, true}) {
         NetlinkRequest request(RDMA_NLDEV_CMD_RES_MR_GET, NLM_F_DUMP,
@@ -249,7 +249,7 @@ void netlink_shows_keys_to_administrators_only(void **) {
 }
 
 // core/cma.c, cma_listen_on_dev(): a listener of any address is on each device of its host.
-void netlink_shows_listeners_of_their_host(void **) {
+void listener_of_any_address_is_listed_on_its_host(void **) {
     Pair pair;
     pair.direct.use_host(2);
     CmCreateChannel channel;
@@ -349,8 +349,8 @@ int main() {
         cmocka_unit_test(attempts_without_an_effect_are_counted),
         cmocka_unit_test(errors_are_counted_by_their_status_on_mlx5),
         cmocka_unit_test(netlink_refuses_what_the_kernel_refuses),
-        cmocka_unit_test(netlink_shows_keys_to_administrators_only),
-        cmocka_unit_test(netlink_shows_listeners_of_their_host),
+        cmocka_unit_test(key_of_a_region_is_shown_to_administrators_only),
+        cmocka_unit_test(listener_of_any_address_is_listed_on_its_host),
         cmocka_unit_test(many_objects_are_listed_in_parts_by_netlink),
         cmocka_unit_test(malformed_netlink_requests_are_refused),
     };
