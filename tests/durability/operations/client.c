@@ -5,18 +5,13 @@
 // posts in each possible way, among messages, flushes some of them, and reports which words are
 // safe, now or as soon as another word has a value
 
-#define LIBRPMA_NO_DEPRECATED // of functions of older releases
-#include "common.h"
-#include "operations.h"
+#include "client.h"
 #include "random.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 6, CHANGES_MAX = 3, PADDING_MAX = 20, WORDS_MAX = 6, SGES_MAX = 3 };
-enum { WORK_MAX = 3 * CHANGES_MAX + PADDING_MAX + 2 };
-// Offsets in the local memory.
-enum { SOURCE = 0, RESULT = 2048, READ = 2560, MESSAGE = 3072, LOCAL = 5120 };
+enum { ROUNDS = 6 };
 enum { SHIFT = 64 }; // of the second region of the local memory
 
 static const struct program program = {
@@ -25,19 +20,11 @@ static const struct program program = {
     .number = "AREA",
 };
 
-static struct rpma_conn *conn;
-static struct completions queue;
-static struct rpma_batch *batch;
 static unsigned inline_size, sq_size;
-static struct rpma_mr_local *mr, *shifted;
-static struct rpma_mr_remote *targets[REGIONS + 1]; // that of the private data, of the message
+static struct rpma_mr_local *shifted;
 static const size_t begins[REGIONS + 1] = {0, 0, SECOND_REGION};
-static char *local;
-static unsigned first_word; // of the area
-static size_t area;
-static unsigned messages; // also writes with immediate data
-static unsigned refusals; // of posts
-static bool is_emulated;
+static unsigned first_word;     // of the area
+static unsigned messages;       // also writes with immediate data
 static bool is_second_volatile; // the second region has no persistent flushes
 
 // The words as they must be after a flush.
@@ -53,11 +40,7 @@ struct change {
 
 static struct change changes[CHANGES_MAX + 1]; // the last one may be a commit
 static struct rpma_sge sges[WORK_MAX][SGES_MAX];
-static struct rpma_work work[WORK_MAX];
-static unsigned change_count, work_count;
-// The operations have the numbers 1, 2 ... as their contexts. polled is that of the last
-// completion.
-static uintptr_t numbered, posted_number, polled;
+static unsigned change_count;
 
 static void add_work(struct rpma_work one) {
     const bool is_empty = one.nsge == 0 && !one.local.mr && one.type != RPMA_WORK_FLUSH &&
@@ -78,7 +61,7 @@ static void add_work(struct rpma_work one) {
                           one.type == RPMA_WORK_SEND || one.type == RPMA_WORK_SEND_WITH_IMM;
     if (has_data && one.local.len <= inline_size && below(2))
         one.flags |= RPMA_F_INLINE;
-    one.op_context = (void *)++numbered;
+    one.op_context = next_number();
     work[work_count++] = one;
 }
 
@@ -226,250 +209,14 @@ static void add_flush(const struct change *change, enum rpma_flush_type type) {
                            .flush_len = (change->count + before) * sizeof(uint64_t)});
 }
 
-// ---- completions -------------------------------------------------------------------
-
-// Takes a completion, which must be that of the operation with this number; 0: of none.
-static void take(uintptr_t number, uint64_t wr_id, enum ibv_wc_status status) {
-    if (status != IBV_WC_SUCCESS)
-        fail("an operation failed: %s", ibv_wc_status_str(status));
-    if (wr_id != number)
-        report_broken("the completion is that of another operation");
-    polled = number ? number : wr_id;
-}
-
-// Waits for a completion by the functions of older releases.
-static struct rpma_completion await_old(struct rpma_cq *cq) {
-    struct rpma_completion completion = {.op_status = IBV_WC_SUCCESS};
-    int fd, ret;
-    CALL(rpma_cq_get_fd(cq, &fd));
-    while ((ret = rpma_cq_get_completion(cq, &completion)) == RPMA_E_NO_COMPLETION) {
-        await_readable(fd);
-        ret = rpma_cq_wait(cq);
-        if (ret != RPMA_E_NO_COMPLETION)
-            check_call(ret, "rpma_cq_wait");
-    }
-    check_call(ret, "rpma_cq_get_completion");
-    return completion;
-}
-
-// Waits for the completion of an operation, which is the next one. The function of older
-// releases has no code for atomic operations.
-static void await_number(uintptr_t number, enum rpma_work_type type) {
-    const bool is_atomic = type == RPMA_WORK_FETCH_ADD || type == RPMA_WORK_COMPARE_SWAP;
-    if (!queue.waiting[OPERATION] && !queue.shared_channel && !is_atomic && below(3) == 0) {
-        const struct rpma_completion old = await_old(queue.cq[OPERATION]);
-        take(number, (uintptr_t)old.op_context, old.op_status);
-    } else {
-        const struct ibv_wc wc = await_operation(&queue);
-        take(number, wc.wr_id, wc.status);
-    }
-}
-
-// The next posted operation with a completion, or NULL.
-static const struct rpma_work *next_signaled(void) {
-    for (const struct rpma_work *one = work; one < work + work_count; one++) {
-        const uintptr_t number = (uintptr_t)one->op_context;
-        if (number > polled && number <= posted_number &&
-            (one->flags & RPMA_F_COMPLETION_ALWAYS) == RPMA_F_COMPLETION_ALWAYS)
-            return one;
-    }
-    return NULL;
-}
-
-// Returns false if no completion of the posted operations is left.
-static bool await_next(void) {
-    const struct rpma_work *const next = next_signaled();
-    if (next)
-        await_number((uintptr_t)next->op_context, next->type);
-    return next != NULL;
-}
-
-// Takes completions that have arrived, several by one call.
-static void take_several(void) {
-    enum { SEVERAL = 4 };
-    struct ibv_wc wcs[SEVERAL];
-    int got = 0;
-    if (queue.waiting[OPERATION])
-        return;
-    const int ret = rpma_cq_get_wc(queue.cq[OPERATION], SEVERAL, wcs, &got);
-    if (ret == RPMA_E_NO_COMPLETION)
-        return;
-    check_call(ret, "rpma_cq_get_wc");
-    for (const struct ibv_wc *wc = wcs; wc < wcs + got; wc++) {
-        const struct rpma_work *const next = next_signaled();
-        take(next ? (uintptr_t)next->op_context : 0, wc->wr_id, wc->status);
-    }
-}
-
-// ---- posting -----------------------------------------------------------------------
-
-// A single operation that was refused may be executed, so the client fails.
-static int post_one(const struct rpma_work *one) {
-    const size_t offset = one->remote_offset;
-    const struct rpma_sge *const from = &one->local;
-    struct rpma_mr_remote *const to = (struct rpma_mr_remote *)one->remote;
-    const void *const context = one->op_context;
-    if (one->nsge > 0 || one->type == RPMA_WORK_FETCH_ADD ||
-        one->type == RPMA_WORK_COMPARE_SWAP)
-        return rpma_post(conn, one, 1, NULL);
-    if (one->type == RPMA_WORK_FLUSH)
-        return rpma_flush(conn, to, offset, one->flush_len, one->flush_type, one->flags,
-                          context);
-    if (one->type == RPMA_WORK_WRITE)
-        return rpma_write(conn, to, offset, from->mr, from->offset, from->len, one->flags,
-                          context);
-    if (one->type == RPMA_WORK_WRITE_WITH_IMM)
-        return rpma_write_with_imm(conn, to, offset, from->mr, from->offset, from->len,
-                                   one->flags, one->imm, context);
-    if (one->type == RPMA_WORK_SEND)
-        return rpma_send(conn, from->mr, from->offset, from->len, one->flags, context);
-    if (one->type == RPMA_WORK_SEND_WITH_IMM)
-        return rpma_send_with_imm(conn, from->mr, from->offset, from->len, one->flags, one->imm,
-                                  context);
-    if (below(2))
-        return rpma_atomic_write(conn, to, offset, (const char *)&one->value, one->flags,
-                                 context);
-    const size_t source = RESULT + 64 + 8 * (size_t)(one - work);
-    memcpy(local + source, &one->value, sizeof(one->value));
-    return rpma_write_atomic(conn, to, offset, mr, source, one->flags, context);
-}
-
-static void post_alone(const struct rpma_work *one) {
-    while (posted_number - polled >= sq_size)
-        if (!await_next())
-            fail("the send queue holds no operation with a completion");
-    CALL(post_one(one));
-    posted_number++;
-}
-
-// If the queue has no room, the client waits for a completion. A device may refuse a post, also
-// in part: the client continues with the rest. Operations that may be queued count as posted,
-// so the client does not after a native post.
-static void check_posted(int ret, uint32_t posted, unsigned count, const char *call) {
-    const bool is_refused = ret == RPMA_E_PROVIDER || ret == RPMA_E_AGAIN;
-    if (posted > count || (ret == 0 && posted < count))
-        fail("%s has posted %u of %u operations", call, posted, count);
-    posted_number += posted;
-    if (ret == RPMA_E_AGAIN && await_next())
-        return;
-    if (!is_refused || !is_emulated || ++refusals > REFUSALS_MAX)
-        check_call(ret, call);
-}
-
-static void post_array(unsigned first, unsigned count) {
-    uint32_t posted = 0;
-    for (; count > 0; first += posted, count -= posted) {
-        const int ret = rpma_post(conn, &work[first], count, &posted);
-        check_posted(ret, posted, count, "rpma_post");
-    }
-}
-
-static const struct rpma_work invalid = {.type = RPMA_WORK_FLUSH, .flags = -1};
-
-// The operations before an invalid one are posted, those after it are not.
-static void post_with_invalid(void) {
-    struct rpma_work list[WORK_MAX + 1];
-    const unsigned place = below(work_count + 1);
-    uint32_t posted = 0;
-    memcpy(list, work, place * sizeof(*list));
-    list[place] = invalid;
-    memcpy(&list[place + 1], &work[place], (work_count - place) * sizeof(*list));
-    const int ret = rpma_post(conn, list, work_count + 1, &posted);
-    if (ret != RPMA_E_INVAL)
-        check_posted(ret, posted, place, "rpma_post");
-    else if (posted != place)
-        fail("rpma_post has posted %u operations before number %u", posted, place);
-    posted_number += ret == RPMA_E_INVAL ? posted : 0;
-    post_array(posted, work_count - posted);
-}
-
-// Applies the capabilities of the server again, so that the methods are chosen again.
-static void apply_again(void) {
-    struct rpma_mr_remote *again = offered_memory(conn, NULL);
-    CALL(rpma_mr_remote_delete(&again));
-}
-
-// Prepares another operation at times, and replaces it. The batch is used again.
-static void post_batch(void) {
-    const struct rpma_work other = {.type = below(2) ? RPMA_WORK_FLUSH : RPMA_WORK_READ,
-                                    .remote = targets[0],
-                                    .remote_offset = area,
-                                    .local = {mr, READ, sizeof(uint64_t)},
-                                    .flush_len = sizeof(uint64_t),
-                                    .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
-                                    .flags = RPMA_F_COMPLETION_ON_ERROR};
-    const unsigned replaced = below(2) ? below(work_count) : work_count;
-    if (!batch)
-        CALL(rpma_batch_new(conn, WORK_MAX, &batch));
-    CALL(rpma_batch_reset(batch));
-    for (unsigned i = 0; i < work_count; i++) {
-        if (below(8) == 0 && rpma_batch_add(batch, &invalid) != RPMA_E_INVAL)
-            fail("a batch has an invalid operation");
-        CALL(rpma_batch_add(batch, i == replaced ? &other : &work[i]));
-    }
-    if (replaced < work_count)
-        CALL(rpma_batch_set(batch, replaced, &work[replaced]));
-    if (below(3) == 0)
-        apply_again();
-    uint32_t posted = 0;
-    for (unsigned left = work_count; left > 0; left -= posted) {
-        const int ret = rpma_batch_post(batch, &posted);
-        check_posted(ret, posted, left, "rpma_batch_post");
-    }
-}
-
-static void post_all(void) {
-    switch (below(5)) {
-    case 0:
-        for (unsigned i = 0; i < work_count; i++) {
-            if (below(2))
-                post_array(i, 1);
-            else
-                post_alone(&work[i]);
-        }
-        break;
-    case 1:
-    case 2: {
-        const unsigned first = below(2) ? work_count : 1 + below(work_count);
-        post_array(0, first);
-        post_array(first, work_count - first);
-        break;
-    }
-    case 3:
-        post_with_invalid();
-        break;
-    default:
-        post_batch();
-    }
-}
-
 // ---- reading back ------------------------------------------------------------------
 
 static void read_back(const struct change *change) {
     const size_t size = change->count * sizeof(uint64_t);
     memset(local + READ, 0, size);
-    CALL(rpma_read(conn, mr, READ, targets[0], area + change->first * sizeof(uint64_t), size,
-                   RPMA_F_COMPLETION_ALWAYS, (void *)++numbered));
-    posted_number++;
-    await_number(numbered, RPMA_WORK_READ);
+    read_now(READ, area + change->first * sizeof(uint64_t), size);
     if (memcmp(local + READ, change->value, size) != 0)
         report_broken("a client reads other words than it has written");
-}
-
-// A persistent flush that the server or the region does not permit is refused by each call.
-static void check_refused(struct rpma_mr_remote *target) {
-    const struct rpma_work flush = {.type = RPMA_WORK_FLUSH,
-                                    .flags = RPMA_F_COMPLETION_ALWAYS,
-                                    .remote = target,
-                                    .remote_offset = SECOND_REGION,
-                                    .flush_len = sizeof(uint64_t),
-                                    .flush_type = RPMA_FLUSH_TYPE_PERSISTENT};
-    if (!batch)
-        CALL(rpma_batch_new(conn, WORK_MAX, &batch));
-    if (post_one(&flush) != RPMA_E_NOSUPP ||
-        rpma_post(conn, &flush, 1, NULL) != RPMA_E_NOSUPP ||
-        rpma_batch_add(batch, &flush) != RPMA_E_NOSUPP)
-        report_broken("a persistent flush that is not permitted is not refused");
 }
 
 static void run_round(void) {
@@ -499,10 +246,7 @@ static void run_round(void) {
             add_flush(end++, type);
     }
     post_all();
-    do
-        if (below(4) == 0)
-            take_several();
-    while (await_next());
+    await_all();
     for (const struct change *each = first; each < end; each++) {
         for (unsigned i = 0; i < each->count && is_last(each); i++) {
             words[each->first + i] = each->value[i];
@@ -516,8 +260,8 @@ static void run_round(void) {
 }
 
 // The server sends descriptions of its regions once it has posted its receives.
-static void await_regions(void) {
-    const struct ibv_wc wc = await_receive(&queue);
+static void await_regions(struct completions *queue) {
+    const struct ibv_wc wc = await_receive(queue);
     const struct rpma_conn_private_data data = {local + MESSAGE, (uint8_t)wc.byte_len};
     uint32_t count = REGIONS;
     CALL(rpma_conn_private_data_unpack(&data, &targets[1], &count, NULL, NULL, NULL));
@@ -530,9 +274,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_log_set_threshold(RPMA_LOG_THRESHOLD, RPMA_LOG_DISABLED)); // not to syslog
     is_emulated = args.variant;
     // This program may have run before, and was killed.
-    messages = refusals = 0;
-    numbered = posted_number = polled = 0;
-    batch = NULL;
+    messages = 0;
     memset(safe, 0, sizeof(safe));
     struct side side = open_client_side(&args, LOCAL,
                                         RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST |
@@ -563,8 +305,9 @@ int main(int argc, char *argv[]) {
     CALL(rpma_conn_cfg_delete(&cfg));
     CALL(rpma_conn_req_recv(req, mr, MESSAGE, MESSAGE_SIZE, NULL));
     conn = establish(&req, &offer);
-    queue = completions_of(conn, NULL, shared_channel);
-    await_regions();
+    struct completions queue = completions_of(conn, NULL, shared_channel);
+    await_regions(&queue);
+    start_posting(&queue, sq_size);
     targets[0] = offered_memory(conn, &direct_write);
     int second_types;
     CALL(rpma_mr_remote_get_flush_type(targets[REGIONS], &second_types));
@@ -579,7 +322,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_send(conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL));
     await_operation(&queue);
 
-    CALL(rpma_batch_delete(&batch));
+    stop_posting();
     for (unsigned i = 0; i <= REGIONS; i++)
         CALL(rpma_mr_remote_delete(&targets[i]));
     disconnect(&conn);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// client.h -- what the parts of the client share: its connection, its memory, and the
+// operations of a round
+
+#ifndef CLIENT_H
+#define CLIENT_H 1
+
+#define LIBRPMA_NO_DEPRECATED // of functions of older releases
+#include "common.h"
+#include "operations.h"
+
+enum { CHANGES_MAX = 3, PADDING_MAX = 20, WORDS_MAX = 6, SGES_MAX = 3 };
+enum { WORK_MAX = 3 * CHANGES_MAX + PADDING_MAX + 2 };
+// Offsets in the local memory.
+enum { SOURCE = 0, RESULT = 2048, READ = 2560, MESSAGE = 3072, LOCAL = 5120 };
+
+extern struct rpma_conn *conn;
+extern struct rpma_mr_local *mr;
+extern char *local; // its memory
+extern size_t area; // the offset of the client's area in the server's memory
+extern struct rpma_mr_remote *targets[REGIONS + 1]; // that of the private data, of the message
+extern bool is_emulated;
+
+// ---- posting.c -----------------------------------------------------------------------------
+
+// The operations have the numbers 1, 2 ... as their contexts.
+extern struct rpma_work work[WORK_MAX];
+extern unsigned work_count;
+
+void start_posting(const struct completions *completions, unsigned send_queue_size);
+void stop_posting(void);
+// Returns the context of the next operation.
+void *next_number(void);
+// Posts the operations of the round in one of the possible ways.
+void post_all(void);
+void await_all(void);
+void read_now(size_t to, size_t from, size_t size);
+// A persistent flush that the server or the region does not permit is refused by each call.
+void check_refused(struct rpma_mr_remote *target);
+
+#endif // CLIENT_H

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright 2026, the librpma developers
+
+// posting.c -- posts the operations of the client in each possible way, and takes their
+// completions
+
+#include "client.h"
+#include "random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rpma_conn *conn;
+struct rpma_mr_local *mr;
+char *local;
+size_t area;
+struct rpma_mr_remote *targets[REGIONS + 1];
+bool is_emulated;
+struct rpma_work work[WORK_MAX];
+unsigned work_count;
+
+static struct completions queue;
+static struct rpma_batch *batch;
+static unsigned sq_size;
+static unsigned refusals; // of posts
+// polled is the number of the last completion.
+static uintptr_t numbered, posted_number, polled;
+
+// This program may have run before, and was killed.
+void start_posting(const struct completions *completions, unsigned send_queue_size) {
+    queue = *completions;
+    sq_size = send_queue_size;
+    refusals = 0;
+    numbered = posted_number = polled = 0;
+    batch = NULL;
+}
+
+void stop_posting(void) {
+    CALL(rpma_batch_delete(&batch));
+}
+
+void *next_number(void) {
+    return (void *)++numbered;
+}
+
+// ---- completions -------------------------------------------------------------------
+
+// Takes a completion, which must be that of the operation with this number; 0: of none.
+static void take(uintptr_t number, uint64_t wr_id, enum ibv_wc_status status) {
+    if (status != IBV_WC_SUCCESS)
+        fail("an operation failed: %s", ibv_wc_status_str(status));
+    if (wr_id != number)
+        report_broken("the completion is that of another operation");
+    polled = number ? number : wr_id;
+}
+
+// Waits for a completion by the functions of older releases.
+static struct rpma_completion await_old(struct rpma_cq *cq) {
+    struct rpma_completion completion = {.op_status = IBV_WC_SUCCESS};
+    int fd, ret;
+    CALL(rpma_cq_get_fd(cq, &fd));
+    while ((ret = rpma_cq_get_completion(cq, &completion)) == RPMA_E_NO_COMPLETION) {
+        await_readable(fd);
+        ret = rpma_cq_wait(cq);
+        if (ret != RPMA_E_NO_COMPLETION)
+            check_call(ret, "rpma_cq_wait");
+    }
+    check_call(ret, "rpma_cq_get_completion");
+    return completion;
+}
+
+// Waits for the completion of an operation, which is the next one. The function of older
+// releases has no code for atomic operations.
+static void await_number(uintptr_t number, enum rpma_work_type type) {
+    const bool is_atomic = type == RPMA_WORK_FETCH_ADD || type == RPMA_WORK_COMPARE_SWAP;
+    if (!queue.waiting[OPERATION] && !queue.shared_channel && !is_atomic && below(3) == 0) {
+        const struct rpma_completion old = await_old(queue.cq[OPERATION]);
+        take(number, (uintptr_t)old.op_context, old.op_status);
+    } else {
+        const struct ibv_wc wc = await_operation(&queue);
+        take(number, wc.wr_id, wc.status);
+    }
+}
+
+// The next posted operation with a completion, or NULL.
+static const struct rpma_work *next_signaled(void) {
+    for (const struct rpma_work *one = work; one < work + work_count; one++) {
+        const uintptr_t number = (uintptr_t)one->op_context;
+        if (number > polled && number <= posted_number &&
+            (one->flags & RPMA_F_COMPLETION_ALWAYS) == RPMA_F_COMPLETION_ALWAYS)
+            return one;
+    }
+    return NULL;
+}
+
+// Returns false if no completion of the posted operations is left.
+static bool await_next(void) {
+    const struct rpma_work *const next = next_signaled();
+    if (next)
+        await_number((uintptr_t)next->op_context, next->type);
+    return next != NULL;
+}
+
+// Takes completions that have arrived, several by one call.
+static void take_several(void) {
+    enum { SEVERAL = 4 };
+    struct ibv_wc wcs[SEVERAL];
+    int got = 0;
+    if (queue.waiting[OPERATION])
+        return;
+    const int ret = rpma_cq_get_wc(queue.cq[OPERATION], SEVERAL, wcs, &got);
+    if (ret == RPMA_E_NO_COMPLETION)
+        return;
+    check_call(ret, "rpma_cq_get_wc");
+    for (const struct ibv_wc *wc = wcs; wc < wcs + got; wc++) {
+        const struct rpma_work *const next = next_signaled();
+        take(next ? (uintptr_t)next->op_context : 0, wc->wr_id, wc->status);
+    }
+}
+
+// ---- posting -----------------------------------------------------------------------
+
+// A single operation that was refused may be executed, so the client fails.
+static int post_one(const struct rpma_work *one) {
+    const size_t offset = one->remote_offset;
+    const struct rpma_sge *const from = &one->local;
+    struct rpma_mr_remote *const to = (struct rpma_mr_remote *)one->remote;
+    const void *const context = one->op_context;
+    if (one->nsge > 0 || one->type == RPMA_WORK_FETCH_ADD ||
+        one->type == RPMA_WORK_COMPARE_SWAP)
+        return rpma_post(conn, one, 1, NULL);
+    if (one->type == RPMA_WORK_FLUSH)
+        return rpma_flush(conn, to, offset, one->flush_len, one->flush_type, one->flags,
+                          context);
+    if (one->type == RPMA_WORK_WRITE)
+        return rpma_write(conn, to, offset, from->mr, from->offset, from->len, one->flags,
+                          context);
+    if (one->type == RPMA_WORK_WRITE_WITH_IMM)
+        return rpma_write_with_imm(conn, to, offset, from->mr, from->offset, from->len,
+                                   one->flags, one->imm, context);
+    if (one->type == RPMA_WORK_SEND)
+        return rpma_send(conn, from->mr, from->offset, from->len, one->flags, context);
+    if (one->type == RPMA_WORK_SEND_WITH_IMM)
+        return rpma_send_with_imm(conn, from->mr, from->offset, from->len, one->flags, one->imm,
+                                  context);
+    if (below(2))
+        return rpma_atomic_write(conn, to, offset, (const char *)&one->value, one->flags,
+                                 context);
+    const size_t source = RESULT + 64 + 8 * (size_t)(one - work);
+    memcpy(local + source, &one->value, sizeof(one->value));
+    return rpma_write_atomic(conn, to, offset, mr, source, one->flags, context);
+}
+
+static void post_alone(const struct rpma_work *one) {
+    while (posted_number - polled >= sq_size)
+        if (!await_next())
+            fail("the send queue holds no operation with a completion");
+    CALL(post_one(one));
+    posted_number++;
+}
+
+// If the queue has no room, the client waits for a completion. A device may refuse a post, also
+// in part: the client continues with the rest. Operations that may be queued count as posted,
+// so the client does not after a native post.
+static void check_posted(int ret, uint32_t posted, unsigned count, const char *call) {
+    const bool is_refused = ret == RPMA_E_PROVIDER || ret == RPMA_E_AGAIN;
+    if (posted > count || (ret == 0 && posted < count))
+        fail("%s has posted %u of %u operations", call, posted, count);
+    posted_number += posted;
+    if (ret == RPMA_E_AGAIN && await_next())
+        return;
+    if (!is_refused || !is_emulated || ++refusals > REFUSALS_MAX)
+        check_call(ret, call);
+}
+
+static void post_array(unsigned first, unsigned count) {
+    uint32_t posted = 0;
+    for (; count > 0; first += posted, count -= posted) {
+        const int ret = rpma_post(conn, &work[first], count, &posted);
+        check_posted(ret, posted, count, "rpma_post");
+    }
+}
+
+static const struct rpma_work invalid = {.type = RPMA_WORK_FLUSH, .flags = -1};
+
+// The operations before an invalid one are posted, those after it are not.
+static void post_with_invalid(void) {
+    struct rpma_work list[WORK_MAX + 1];
+    const unsigned place = below(work_count + 1);
+    uint32_t posted = 0;
+    memcpy(list, work, place * sizeof(*list));
+    list[place] = invalid;
+    memcpy(&list[place + 1], &work[place], (work_count - place) * sizeof(*list));
+    const int ret = rpma_post(conn, list, work_count + 1, &posted);
+    if (ret != RPMA_E_INVAL)
+        check_posted(ret, posted, place, "rpma_post");
+    else if (posted != place)
+        fail("rpma_post has posted %u operations before number %u", posted, place);
+    posted_number += ret == RPMA_E_INVAL ? posted : 0;
+    post_array(posted, work_count - posted);
+}
+
+// Applies the capabilities of the server again, so that the methods are chosen again.
+static void apply_again(void) {
+    struct rpma_mr_remote *again = offered_memory(conn, NULL);
+    CALL(rpma_mr_remote_delete(&again));
+}
+
+// Prepares another operation at times, and replaces it. The batch is used again.
+static void post_batch(void) {
+    const struct rpma_work other = {.type = below(2) ? RPMA_WORK_FLUSH : RPMA_WORK_READ,
+                                    .remote = targets[0],
+                                    .remote_offset = area,
+                                    .local = {mr, READ, sizeof(uint64_t)},
+                                    .flush_len = sizeof(uint64_t),
+                                    .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
+                                    .flags = RPMA_F_COMPLETION_ON_ERROR};
+    const unsigned replaced = below(2) ? below(work_count) : work_count;
+    if (!batch)
+        CALL(rpma_batch_new(conn, WORK_MAX, &batch));
+    CALL(rpma_batch_reset(batch));
+    for (unsigned i = 0; i < work_count; i++) {
+        if (below(8) == 0 && rpma_batch_add(batch, &invalid) != RPMA_E_INVAL)
+            fail("a batch has an invalid operation");
+        CALL(rpma_batch_add(batch, i == replaced ? &other : &work[i]));
+    }
+    if (replaced < work_count)
+        CALL(rpma_batch_set(batch, replaced, &work[replaced]));
+    if (below(3) == 0)
+        apply_again();
+    uint32_t posted = 0;
+    for (unsigned left = work_count; left > 0; left -= posted) {
+        const int ret = rpma_batch_post(batch, &posted);
+        check_posted(ret, posted, left, "rpma_batch_post");
+    }
+}
+
+void post_all(void) {
+    switch (below(5)) {
+    case 0:
+        for (unsigned i = 0; i < work_count; i++) {
+            if (below(2))
+                post_array(i, 1);
+            else
+                post_alone(&work[i]);
+        }
+        break;
+    case 1:
+    case 2: {
+        const unsigned first = below(2) ? work_count : 1 + below(work_count);
+        post_array(0, first);
+        post_array(first, work_count - first);
+        break;
+    }
+    case 3:
+        post_with_invalid();
+        break;
+    default:
+        post_batch();
+    }
+}
+
+void await_all(void) {
+    do
+        if (below(4) == 0)
+            take_several();
+    while (await_next());
+}
+
+void read_now(size_t to, size_t from, size_t size) {
+    CALL(rpma_read(conn, mr, to, targets[0], from, size, RPMA_F_COMPLETION_ALWAYS,
+                   next_number()));
+    posted_number++;
+    await_number(numbered, RPMA_WORK_READ);
+}
+
+void check_refused(struct rpma_mr_remote *target) {
+    const struct rpma_work flush = {.type = RPMA_WORK_FLUSH,
+                                    .flags = RPMA_F_COMPLETION_ALWAYS,
+                                    .remote = target,
+                                    .remote_offset = SECOND_REGION,
+                                    .flush_len = sizeof(uint64_t),
+                                    .flush_type = RPMA_FLUSH_TYPE_PERSISTENT};
+    if (!batch)
+        CALL(rpma_batch_new(conn, WORK_MAX, &batch));
+    if (post_one(&flush) != RPMA_E_NOSUPP ||
+        rpma_post(conn, &flush, 1, NULL) != RPMA_E_NOSUPP ||
+        rpma_batch_add(batch, &flush) != RPMA_E_NOSUPP)
+        report_broken("a persistent flush that is not permitted is not refused");
+}
