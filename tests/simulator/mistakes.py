@@ -90,10 +90,13 @@ class Builder:
         examples, changed = self.options.examples, tree / file
         target = example or file.split("/")[0]
         folder, library = pathlib.Path(target.removesuffix(OLD)), []
+        libraries = self.options.libraries
         if file.startswith("src/"):
             shutil.copytree(examples.parent / "src", tree / "src")
             plant(tree, name, file, edits)
             without_native = ["-URPMA_NATIVE_FLUSH", "-URPMA_NATIVE_ATOMIC_WRITE"]
+            if target.endswith(OLD):  # its other objects are of such a library, too
+                libraries = [each.replace("simulated-rpma.a", f"simulated-rpma{OLD}.a") for each in libraries]
             library = [self.compile_library(file, tree, without_native if target.endswith(OLD) else [])]
         else:
             changed.parent.mkdir()
@@ -109,7 +112,7 @@ class Builder:
             if (library or pathlib.Path(file) in sources) and (home / sources[0]).exists():
                 objects = [tree / "changed.o" if source == pathlib.Path(file) else self.unchanged(source)
                            for source in sources]
-                self.run("-shared", "-o", tree / module, *objects, *library, *self.options.libraries)
+                self.run("-shared", "-o", tree / module, *objects, *library, *libraries)
         for module in self.options.modules.glob("*.so"):
             if not (tree / module.name).exists():
                 (tree / module.name).symlink_to(module)
