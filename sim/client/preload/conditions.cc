@@ -16,12 +16,31 @@ namespace {
 
 using namespace control;
 
-// A thread that waits for a condition variable, or a word in memory. On its stack.
+// A thread that waits for a condition variable, or a word in memory. On its stack. One that
+// processes share may have another address in each: a wake of another process wakes all threads
+// that wait for such an object, which POSIX and futex(2) permit.
 struct Waiter {
     const volatile void *object;
-    uint32_t bits;
-    bool is_woken;
-    Waiter *next;
+    bool is_shared;
+    uint32_t bits = UINT32_MAX;
+    uint64_t others = wakes_of_others();
+    bool is_woken = false;
+    Waiter *next = nullptr;
+
+    static uint64_t wakes_of_others() { return shared().changes[SHARED_OBJECT] - own_wakes; }
+    static void change_shared() {
+        own_wakes++;
+        object_changed(SHARED_OBJECT);
+    }
+    void change() const {
+        if (is_shared)
+            change_shared();
+        else
+            changed(this);
+    }
+    bool waits() const { return !is_woken && !(is_shared && others != wakes_of_others()); }
+    uint64_t number() const { return is_shared ? SHARED_OBJECT : number_of(this); }
+    static inline uint64_t own_wakes = 0;
 };
 Waiter *waiters; // in the order of their arrival
 
@@ -35,17 +54,19 @@ int wake(const volatile void *object, int count, uint32_t bits) {
         }
         *at = each.next;
         each.is_woken = true;
-        changed(&each);
+        each.change();
         woken++;
     }
     return woken;
 }
 
 // One of them may continue at once.
-int wake_others(const volatile void *object, int count, const char *function,
+int wake_others(const volatile void *object, bool is_shared, int count, const char *function,
                 uint32_t bits = UINT32_MAX) {
     const int woken = wake(object, count, bits);
-    if (woken > 0)
+    if (is_shared)
+        Waiter::change_shared();
+    if (woken > 0 || is_shared)
         yield_after(function);
     return woken;
 }
@@ -65,21 +86,26 @@ void remove(const Waiter &waiter) {
         }
 }
 
+// glibc, nptl/pthread_cond_common.c: bit 0 of __wrefs.
+bool is_shared(const pthread_cond_t *condition) {
+    return (condition->__data.__wrefs & 1) != 0;
+}
+
 int wait_for_condition(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t until,
                        const char *function) {
     yield_before(function);
-    Waiter waiter = {condition, UINT32_MAX, false, nullptr};
+    Waiter waiter = {condition, is_shared(condition)};
     add(waiter);
     if (const int error = unlock(mutex)) {
         remove(waiter);
         return error;
     }
-    while (!waiter.is_woken && now() < until && !is_cancelled())
-        wait_for_turn(Wait::EVENT, until, function, number_of(&waiter));
+    while (waiter.waits() && now() < until && !is_cancelled())
+        wait_for_turn(Wait::EVENT, until, function, waiter.number());
     remove(waiter);
     const int error = lock(mutex, NEVER, "pthread_mutex_lock after a condition");
     pthread_testcancel();
-    return error != 0 ? error : waiter.is_woken ? 0 : ETIMEDOUT;
+    return error != 0 ? error : waiter.waits() ? ETIMEDOUT : 0;
 }
 
 // glibc, nptl/pthread_cond_common.c: bit 1 of __wrefs is the clock.
@@ -87,40 +113,43 @@ bool uses_real_clock(const pthread_cond_t *condition) {
     return (condition->__data.__wrefs & 2) == 0;
 }
 
-long wait_for_word(const volatile uint32_t *word, uint32_t value, uint64_t until,
-                   uint32_t bits) {
+long wait_for_word(const volatile uint32_t *word, bool is_shared, uint32_t value,
+                   uint64_t until, uint32_t bits) {
+    const unsigned before = handled_signals();
     yield_before("futex");
     if (*word != value) {
         errno = EAGAIN;
         return -1;
     }
-    Waiter waiter = {word, bits, false, nullptr};
+    Waiter waiter = {word, is_shared, bits};
     add(waiter);
-    while (!waiter.is_woken && now() < until)
-        wait_for_turn(Wait::EVENT, until, "futex", number_of(&waiter));
+    while (waiter.waits() && now() < until && !is_interrupted(before))
+        wait_for_turn(Wait::EVENT, until, "futex", waiter.number());
     remove(waiter);
-    errno = ETIMEDOUT;
-    return waiter.is_woken ? 0 : -1;
+    errno = is_interrupted(before) ? EINTR : ETIMEDOUT;
+    return waiter.waits() ? -1 : 0;
 }
 
 } // namespace
 
 long control::futex(const volatile uint32_t *word, int operation, uint32_t value,
                     const timespec *time, const volatile uint32_t *other, uint32_t bits) {
-    const bool is_real = (operation & FUTEX_CLOCK_REALTIME) != 0;
+    const bool is_real = (operation & FUTEX_CLOCK_REALTIME) != 0,
+               is_shared = (operation & FUTEX_PRIVATE_FLAG) == 0;
     switch (operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
-        return wait_for_word(word, value, after(time), UINT32_MAX);
+        return wait_for_word(word, is_shared, value, after(time), UINT32_MAX);
     case FUTEX_WAIT_BITSET:
-        return wait_for_word(word, value, time == nullptr ? NEVER : until(time, is_real), bits);
+        return wait_for_word(word, is_shared, value,
+                             time == nullptr ? NEVER : until(time, is_real), bits);
     case FUTEX_WAKE:
-        return wake_others(word, static_cast<int>(value), "futex");
+        return wake_others(word, is_shared, static_cast<int>(value), "futex");
     case FUTEX_WAKE_BITSET:
-        return wake_others(word, static_cast<int>(value), "futex", bits);
+        return wake_others(word, is_shared, static_cast<int>(value), "futex", bits);
     case FUTEX_REQUEUE:
     case FUTEX_CMP_REQUEUE:
         (void)other; // those that would wait for it wake up too early, which futex(2) permits
-        return wake_others(word, INT_MAX, "futex");
+        return wake_others(word, is_shared, INT_MAX, "futex");
     default:
         refuse("futex() with another operation");
     }
@@ -128,7 +157,7 @@ long control::futex(const volatile uint32_t *word, int operation, uint32_t value
 
 void control::interrupt_waiters() {
     for (const Waiter *each = waiters; each != nullptr; each = each->next)
-        changed(each);
+        each->change();
 }
 
 extern "C" int pthread_cond_clockwait(pthread_cond_t *, pthread_mutex_t *, clockid_t,
@@ -160,14 +189,14 @@ EXPORTED int pthread_cond_signal(pthread_cond_t *condition) noexcept {
     if (!is_on())
         return REAL(pthread_cond_signal)(condition);
     yield_before("pthread_cond_signal");
-    wake_others(condition, 1, "pthread_cond_signal");
+    wake_others(condition, is_shared(condition), 1, "pthread_cond_signal");
     return 0;
 }
 EXPORTED int pthread_cond_broadcast(pthread_cond_t *condition) noexcept {
     if (!is_on())
         return REAL(pthread_cond_broadcast)(condition);
     yield_before("pthread_cond_broadcast");
-    wake_others(condition, INT_MAX, "pthread_cond_broadcast");
+    wake_others(condition, is_shared(condition), INT_MAX, "pthread_cond_broadcast");
     return 0;
 }
 

@@ -73,7 +73,11 @@ void replace_standard_streams(); // of sockets and pipes
 // The numbers in VirtualClock::changes of what a thread waits for; the address is the same in
 // each run.
 uint64_t number_of(const volatile void *object);
-void changed(const volatile void *object);
+constexpr uint64_t SHARED_OBJECT = sim::VirtualClock::OBJECTS - 1; // all that processes share
+void object_changed(uint64_t number);
+inline void changed(const volatile void *object) {
+    object_changed(number_of(object));
+}
 void descriptors_changed();
 
 uint64_t now();

@@ -17,7 +17,6 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -84,18 +83,54 @@ void control::OpenDescriptor::close_all() {
 
 namespace {
 
-void wait_for(int fd, short events, int flags, const char *function) {
+// The waits of one call that blocks.
+class Blocking {
+  public:
+    Blocking(int fd, short events, const char *function) : function_(function) {
+        const int option = (events & POLLIN) != 0 ? SO_RCVTIMEO : SO_SNDTIMEO;
+        timeval limit = {};
+        socklen_t size = sizeof(limit);
+        if (getsockopt(fd, SOL_SOCKET, option, &limit, &size) == 0 &&
+            (limit.tv_sec != 0 || limit.tv_usec != 0))
+            until_ = now() + static_cast<uint64_t>(limit.tv_sec) * SECOND +
+                     static_cast<uint64_t>(limit.tv_usec) * 1000;
+    }
+    // Returns false, with errno, after the time limit of the socket or a handler.
+    bool wait() const {
+        if (until_ > now()) {
+            wait_for_turn(Wait::EVENT, until_, function_);
+            pthread_testcancel();
+        }
+        errno = is_interrupted(signals_) ? EINTR : EAGAIN;
+        return errno != EINTR && until_ > now();
+    }
+
+  private:
+    const char *function_;
+    unsigned signals_ = handled_signals();
+    uint64_t until_ = NEVER;
+};
+
+// Returns false, with errno, if the call fails.
+bool wait_for(int fd, short events, int flags, const char *function) {
     const int error = errno;
     pollfd ready = {fd, events, 0};
     if (is_blocking(fd, flags) && REAL(poll)(&ready, 1, 0) == 0) {
         const OpenDescriptor open(fd);
+        const Blocking blocking(fd, events, function);
         ready.fd = open.number();
-        do {
-            wait_for_turn(Wait::EVENT, NEVER, function);
-            pthread_testcancel();
-        } while (REAL(poll)(&ready, 1, 0) == 0);
+        for (bool may_wait = true; may_wait;) {
+            may_wait = blocking.wait();
+            const int reason = errno;
+            if (REAL(poll)(&ready, 1, 0) != 0)
+                break;
+            errno = reason;
+            if (!may_wait)
+                return false;
+        }
     }
     errno = error;
+    return true;
 }
 
 // ---- TCP and UDP between the hosts ----
@@ -167,6 +202,7 @@ ssize_t send_all(int fd, const char *data, size_t size, int flags, const char *f
     const bool blocks = is_blocking(fd, flags);
     rdma_sim_route route;
     const bool is_routed = rdma_sim_find_route(fd, nullptr, 0, &route);
+    const Blocking blocking(fd, POLLOUT, function);
     size_t done = 0;
     // Otherwise a short segment waits for an acknowledgement, for up to 40 ms of real time.
     const int on = 1;
@@ -175,7 +211,8 @@ ssize_t send_all(int fd, const char *data, size_t size, int flags, const char *f
     do {
         const char *const begin = data + done;
         size_t part = size - done;
-        wait_for(fd, POLLOUT, flags, function);
+        if (!wait_for(fd, POLLOUT, flags, function))
+            return done > 0 ? static_cast<ssize_t>(done) : -1;
         Verdict verdict = Verdict::SEND;
         if (is_routed) {
             sim::Transmit request = {};
@@ -184,7 +221,8 @@ ssize_t send_all(int fd, const char *data, size_t size, int flags, const char *f
             verdict = transmit(fd, route, begin, part, function, request);
         }
         if (verdict == Verdict::FULL && blocks) {
-            wait_for_turn(Wait::EVENT, NEVER, function);
+            if (!blocking.wait())
+                return done > 0 ? static_cast<ssize_t>(done) : -1;
             continue;
         }
         ssize_t sent = static_cast<ssize_t>(part);
@@ -209,7 +247,8 @@ ssize_t send_message(int fd, const iovec *parts, size_t count, const sockaddr *t
                      socklen_t length, int flags, const char *function, Send send) {
     rdma_sim_route route;
     const size_t size = size_of(parts, count);
-    wait_for(fd, POLLOUT, flags, function);
+    if (!wait_for(fd, POLLOUT, flags, function))
+        return -1;
     Verdict verdict = Verdict::SEND;
     if (size <= sim::Transmit::MAX_DATAGRAM && rdma_sim_find_route(fd, to, length, &route)) {
         char *const data = joined(parts, count, size);
@@ -287,7 +326,8 @@ ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, sockaddr *, socklen_t *
     EXPORTED type name parameters {                                 \
         if (!is_of_program(fd))                                     \
             return REAL(name) arguments;                            \
-        wait_for(fd, events, flags, #name);                         \
+        if (!wait_for(fd, events, flags, #name))                    \
+            return -1;                                              \
         const type result = REAL(name) arguments;                   \
         if (is_shared(fd))                                          \
             descriptors_changed();                                  \
@@ -302,7 +342,8 @@ EXPORTED ssize_t read(int fd, void *to, size_t size) {
         return REAL(read)(fd, to, size);
     if (is_random(fd))
         return getrandom(to, size, 0);
-    wait_for(fd, POLLIN, 0, "read");
+    if (!wait_for(fd, POLLIN, 0, "read"))
+        return -1;
     const ssize_t result = REAL(read)(fd, to, size);
     if (is_shared(fd))
         descriptors_changed();
@@ -396,32 +437,6 @@ EXPORTED ssize_t writev(int fd, const iovec *from, int count) {
     return count < 0 ? send_now()
                      : send_parts(fd, from, static_cast<size_t>(count), nullptr, 0, 0, "writev",
                                   send_now);
-}
-// The kernel would send without write().
-EXPORTED ssize_t sendfile(int fd, int from, off_t *offset, size_t count) noexcept {
-    if (!is_of_program(fd) || !is_shared(fd))
-        return REAL(sendfile)(fd, from, offset, count);
-    off_t at = offset == nullptr ? lseek(from, 0, SEEK_CUR) : *offset;
-    size_t done = 0;
-    while (done < count) {
-        char data[65536];
-        const ssize_t size = pread(from, data, std::min(count - done, sizeof(data)), at);
-        const ssize_t sent = size <= 0 ? size : write(fd, data, static_cast<size_t>(size));
-        if (sent < 0 && done == 0)
-            return -1;
-        if (sent <= 0)
-            break;
-        at += sent;
-        done += static_cast<size_t>(sent);
-    }
-    if (offset != nullptr)
-        *offset = at;
-    else
-        lseek(from, at, SEEK_SET);
-    return static_cast<ssize_t>(done);
-}
-EXPORTED ssize_t sendfile64(int fd, int from, off64_t *offset, size_t count) noexcept {
-    return sendfile(fd, from, offset, count);
 }
 EXPORTED int eventfd_read(int fd, eventfd_t *value) {
     return read(fd, value, sizeof(*value)) == sizeof(*value) ? 0 : -1;

@@ -114,15 +114,15 @@ void wait_for_turn(Wait::Kind kind, uint64_t until, const char *function, uint64
 
 uint64_t number_of(const volatile void *object) {
     const auto address = reinterpret_cast<uintptr_t>(object) >> 3;
-    return 1 + (address ^ address >> 10 ^ address >> 20) % (sim::VirtualClock::OBJECTS - 1);
+    return 1 + (address ^ address >> 10 ^ address >> 20) % (SHARED_OBJECT - 1);
 }
 
-void changed(const volatile void *object) {
-    virtual_clock->changes[number_of(object)] = virtual_clock->changes[number_of(object)] + 1;
+void object_changed(uint64_t number) {
+    virtual_clock->changes[number] = virtual_clock->changes[number] + 1;
 }
 
 void descriptors_changed() {
-    virtual_clock->changes[0] = virtual_clock->changes[0] + 1;
+    object_changed(0);
 }
 
 void begin_thread() {

@@ -47,7 +47,7 @@ pid_t fork_sibling(pid_t *tid, void *robust, size_t robust_size) {
 } // namespace
 
 void control::fork_for_each_schedule() {
-    const char *const number = getenv("LIBRDMA_SIM_FORKS");
+    char *const number = getenv("LIBRDMA_SIM_FORKS");
     if (number == nullptr || *number == '\0')
         return;
     const int fd = atoi(number);
@@ -56,9 +56,9 @@ void control::fork_for_each_schedule() {
     void *robust = nullptr;
     size_t robust_size = 0;
     char request;
-    // Without the variable, programs that read the initial stack, such as those of Go, would
-    // not find what follows the environment.
-    setenv("LIBRDMA_SIM_FORKS", "", 1);
+    // In place: programs that read the initial stack, such as those of Go, find what follows
+    // the environment by it, and bash has a setenv() of its own, which it cannot call yet.
+    *number = '\0';
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (!has_one_thread() || prctl(PR_GET_TID_ADDRESS, &tid) != 0 || tid == nullptr ||
         REAL(syscall)(SYS_get_robust_list, 0L, &robust, &robust_size) != 0)

@@ -19,19 +19,11 @@ bool reports_deadlock(const pthread_mutex_t *mutex) {
            mutex->__data.__owner == own_tid();
 }
 
+// glibc, sysdeps/nptl/internaltypes.h, struct pthread_barrier, without its last member.
 struct Barrier {
-    const pthread_barrier_t *address;
-    unsigned count, waiting, round;
-    Barrier *next;
+    unsigned waiting, round, count;
+    int is_shared;
 };
-Barrier *barriers;
-
-Barrier **barrier_at(const pthread_barrier_t *address) {
-    Barrier **at = &barriers;
-    while (*at != nullptr && (*at)->address != address)
-        at = &(*at)->next;
-    return at;
-}
 
 } // namespace
 
@@ -95,8 +87,12 @@ static int lock_until(bool is_valid_time, Object *object, uint64_t time, const c
 template <class Try>
 static int take_until(bool is_valid_time, sem_t *object, uint64_t time, const char *function,
                       Try try_once) {
+    const unsigned before = handled_signals();
     const int error = lock_until(is_valid_time, object, time, function, [&] {
-        return try_once() == 0 ? 0 : errno == EAGAIN ? EBUSY : errno;
+        return try_once() == 0          ? 0
+               : errno != EAGAIN        ? errno
+               : is_interrupted(before) ? EINTR
+                                        : EBUSY;
     });
     if (error != 0)
         errno = error;
@@ -159,34 +155,21 @@ EXPORTED int mtx_unlock(mtx_t *mutex) {
 
 // ---- barriers
 
-EXPORTED int pthread_barrier_init(pthread_barrier_t *barrier, const pthread_barrierattr_t *attr,
-                                  unsigned count) noexcept {
-    const int error = REAL(pthread_barrier_init)(barrier, attr, count);
-    if (is_on() && error == 0)
-        barriers = make(Barrier{barrier, count, 0, 0, barriers});
-    return error;
-}
-EXPORTED int pthread_barrier_destroy(pthread_barrier_t *barrier) noexcept {
-    Barrier **const at = barrier_at(barrier);
-    if (Barrier *const found = *at) {
-        *at = found->next;
-        free(found);
-    }
-    return REAL(pthread_barrier_destroy)(barrier);
-}
-EXPORTED int pthread_barrier_wait(pthread_barrier_t *barrier) noexcept {
-    Barrier *const found = *barrier_at(barrier);
-    if (!is_on() || found == nullptr)
-        return REAL(pthread_barrier_wait)(barrier);
+EXPORTED int pthread_barrier_wait(pthread_barrier_t *given) noexcept {
+    if (!is_on())
+        return REAL(pthread_barrier_wait)(given);
+    auto *const barrier = reinterpret_cast<volatile Barrier *>(given);
+    const uint64_t object = barrier->is_shared != 0 ? SHARED_OBJECT : number_of(given);
     yield_before("pthread_barrier_wait");
-    if (++found->waiting == found->count) {
-        found->waiting = 0;
-        found->round++;
-        changed(barrier);
+    barrier->waiting = barrier->waiting + 1;
+    if (barrier->waiting == barrier->count) {
+        barrier->waiting = 0;
+        barrier->round = barrier->round + 1;
+        object_changed(object);
         yield_after("pthread_barrier_wait");
         return PTHREAD_BARRIER_SERIAL_THREAD;
     }
-    for (const unsigned round = found->round; found->round == round;)
-        wait_for_turn(Wait::EVENT, NEVER, "pthread_barrier_wait", number_of(barrier));
+    for (const unsigned round = barrier->round; barrier->round == round;)
+        wait_for_turn(Wait::EVENT, NEVER, "pthread_barrier_wait", object);
     return 0;
 }

@@ -2,13 +2,15 @@
 // Copyright 2026, the rdma-sim developers
 
 // streams.cc -- for "rdma-sim explore": streams of stdio over sockets, pipes and random
-// devices, which the C library would read and write by functions of its own
+// devices, and sendfile(): the C library or the kernel would not call read() and write()
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include "control.hh"
@@ -113,3 +115,30 @@ EXPORTED int __vdprintf_chk(int fd, int, const char *format, va_list values) {
     }
 PRINT(dprintf, (int fd, const char *format, ...))
 PRINT(__dprintf_chk, (int fd, int, const char *format, ...))
+
+// The kernel would send without write().
+EXPORTED ssize_t sendfile(int fd, int from, off_t *offset, size_t count) noexcept {
+    if (!is_of_program(fd) || !is_shared(fd))
+        return REAL(sendfile)(fd, from, offset, count);
+    off_t at = offset == nullptr ? lseek(from, 0, SEEK_CUR) : *offset;
+    size_t done = 0;
+    while (done < count) {
+        char data[65536];
+        const ssize_t size = pread(from, data, std::min(count - done, sizeof(data)), at);
+        const ssize_t sent = size <= 0 ? size : write(fd, data, static_cast<size_t>(size));
+        if (sent < 0 && done == 0)
+            return -1;
+        if (sent <= 0)
+            break;
+        at += sent;
+        done += static_cast<size_t>(sent);
+    }
+    if (offset != nullptr)
+        *offset = at;
+    else
+        lseek(from, at, SEEK_SET);
+    return static_cast<ssize_t>(done);
+}
+EXPORTED ssize_t sendfile64(int fd, int from, off64_t *offset, size_t count) noexcept {
+    return sendfile(fd, from, offset, count);
+}

@@ -8,19 +8,25 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <mqueue.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/ipc.h>
+#include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -180,6 +186,125 @@ static void semaphore(void) {
     EXPECT(semtimedop(id, &take, 1, &second) == -1 && errno == EAGAIN && time(NULL) > begin);
     EXPECT(semctl(id, 0, IPC_RMID) == 0);
     await_child();
+}
+
+// ---- memory that processes share, at different addresses ------------------------------------
+
+struct shared {
+    uint32_t word;
+    int is_ready;
+    pthread_mutex_t mutex;
+    pthread_cond_t condition;
+    pthread_barrier_t barrier;
+};
+
+static struct shared *map_shared(int fd) {
+    void *const memory =
+        mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    EXPECT(memory != MAP_FAILED);
+    return memory;
+}
+
+static void shared_memory(void) {
+    pthread_mutexattr_t mutex;
+    pthread_condattr_t condition;
+    pthread_barrierattr_t barrier;
+    const int fd = memfd_create("shared", 0);
+    EXPECT(ftruncate(fd, sizeof(struct shared)) == 0);
+    struct shared *own = map_shared(fd);
+    EXPECT(pthread_mutexattr_init(&mutex) == 0 && pthread_condattr_init(&condition) == 0);
+    EXPECT(pthread_mutexattr_setpshared(&mutex, PTHREAD_PROCESS_SHARED) == 0);
+    EXPECT(pthread_condattr_setpshared(&condition, PTHREAD_PROCESS_SHARED) == 0);
+    EXPECT(pthread_barrierattr_init(&barrier) == 0);
+    EXPECT(pthread_barrierattr_setpshared(&barrier, PTHREAD_PROCESS_SHARED) == 0);
+    EXPECT(pthread_mutex_init(&own->mutex, &mutex) == 0);
+    EXPECT(pthread_cond_init(&own->condition, &condition) == 0);
+    EXPECT(pthread_barrier_init(&own->barrier, &barrier, 2) == 0);
+    if (fork() == 0) {
+        own = map_shared(fd);
+        __atomic_store_n(&own->word, 1, __ATOMIC_SEQ_CST);
+        EXPECT(syscall(SYS_futex, &own->word, FUTEX_WAKE, 1, NULL, NULL, 0) >= 0);
+        EXPECT(pthread_mutex_lock(&own->mutex) == 0);
+        own->is_ready = 1;
+        EXPECT(pthread_cond_signal(&own->condition) == 0);
+        EXPECT(pthread_mutex_unlock(&own->mutex) == 0);
+        for (int i = 0; i < 2; i++)
+            pthread_barrier_wait(&own->barrier);
+        _exit(0);
+    }
+    while (__atomic_load_n(&own->word, __ATOMIC_SEQ_CST) == 0)
+        (void)syscall(SYS_futex, &own->word, FUTEX_WAIT, 0, NULL, NULL, 0);
+    EXPECT(pthread_mutex_lock(&own->mutex) == 0);
+    while (!own->is_ready)
+        EXPECT(pthread_cond_wait(&own->condition, &own->mutex) == 0);
+    EXPECT(pthread_mutex_unlock(&own->mutex) == 0);
+    for (int i = 0; i < 2; i++)
+        pthread_barrier_wait(&own->barrier);
+    await_child();
+    EXPECT(pthread_barrier_destroy(&own->barrier) == 0);
+    EXPECT(pthread_cond_destroy(&own->condition) == 0);
+}
+
+// ---- calls that end without a result --------------------------------------------------------
+
+static void ignore(int number) {
+    (void)number;
+}
+
+// Fails with EINTR if a handler without SA_RESTART runs.
+#define EXPECT_INTERRUPTED(call)                \
+    do {                                        \
+        alarm(1);                               \
+        EXPECT((call) == -1 && errno == EINTR); \
+    } while (0)
+
+static void interrupted(void) {
+    struct sigaction action = {.sa_handler = ignore};
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    int ends[2], pair[2];
+    char data[65536] = "";
+    uint64_t value;
+    sem_t semaphore;
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    EXPECT(sigaction(SIGALRM, &action, NULL) == 0 && pipe(ends) == 0);
+    EXPECT(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) == 0 && sem_init(&semaphore, 0, 0) == 0);
+    EXPECT(bind(listener, (struct sockaddr *)&own, sizeof(own)) == 0);
+    EXPECT(listen(listener, 1) == 0);
+    EXPECT_INTERRUPTED(read(ends[0], data, 1));
+    EXPECT_INTERRUPTED(recv(pair[0], data, 1, 0));
+    EXPECT_INTERRUPTED(accept(listener, NULL, NULL));
+    EXPECT_INTERRUPTED(read(eventfd(0, 0), &value, sizeof(value)));
+    EXPECT_INTERRUPTED(sem_wait(&semaphore));
+    EXPECT(write(ends[1], data, sizeof(data)) == sizeof(data));
+    EXPECT_INTERRUPTED(write(ends[1], data, 1)); // the pipe is full
+    action.sa_flags = SA_RESTART;
+    EXPECT(sigaction(SIGALRM, &action, NULL) == 0);
+    if (fork() == 0) {
+        sleep(2);
+        EXPECT(send(pair[1], data, 1, 0) == 1);
+        _exit(0);
+    }
+    alarm(1);
+    EXPECT(recv(pair[0], data, 1, 0) == 1);
+    await_child();
+}
+
+// SO_RCVTIMEO and SO_SNDTIMEO
+static void time_limits(void) {
+    static char data[LARGE];
+    const struct timeval limit = {2, 0};
+    int ends[2];
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    EXPECT(setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0);
+    EXPECT(setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0);
+    time_t begin = time(NULL);
+    EXPECT(recv(ends[0], data, 1, 0) == -1 && errno == EAGAIN);
+    EXPECT(time(NULL) - begin >= 2 && time(NULL) - begin <= 3);
+    const ssize_t sent = send(ends[0], data, LARGE, 0);
+    EXPECT(sent > 0 && (sent < LARGE || send(ends[0], data, LARGE, 0) < LARGE));
+    begin = time(NULL);
+    EXPECT(send(ends[0], data, 1, 0) == -1 && errno == EAGAIN);
+    EXPECT(time(NULL) - begin >= 2 && time(NULL) - begin <= 3);
 }
 
 // ---- streams -------------------------------------------------------------------------------
@@ -344,6 +469,9 @@ int main(int argc, char **argv) {
         {"posix-queue", NULL, posix_queue},
         {"queue", NULL, queue},
         {"semaphore", NULL, semaphore},
+        {"shared-memory", NULL, shared_memory},
+        {"interrupted", NULL, interrupted},
+        {"time-limits", NULL, time_limits},
         {"pipes", NULL, pipes},
         {"echo", NULL, echo},
         {"printing", NULL, printing},

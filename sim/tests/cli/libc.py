@@ -19,7 +19,7 @@ OTHERS = (
     (r"\w*_unlocked(_chk)?|_IO_\w*|__fsetlocking|f(try)?(un)?lockfile|unlockpt|clearerr_\w+",
      "locks of stdio, which no thread keeps while it waits for its turn"),
     (r"__(xpg_)?\w+", "called by the C library itself, or an old name that no header declares"),
-    (r"pthread_\w+attr_\w+|pthread_rwlock_(init|destroy)|timespec_getres|clock_get(res|cpuclockid)|pthread_getcpuclockid",
+    (r"pthread_\w+attr_\w+|pthread_(rwlock|barrier)_(init|destroy)|timespec_getres|clock_get(res|cpuclockid)|pthread_getcpuclockid",
      "neither waits nor reads a clock"),
     (r"pthread_(rwlock_try\w+|spin_trylock)|sem_trywait", "does not wait"),
     (r"\w*(gmtime|localtime|mktime|ctime|asctime|strftime|strptime|timegm|timelocal|difftime)\w*|timezone|wcsftime\w*",
