@@ -33,10 +33,11 @@ static const struct configuration {
      .platform = "flush-only",
      .is_emulated = true,
      .schedules = 700},
-    // With librpma as on headers without native operations.
+    // With librpma as on headers without native operations. Failed completions of this device
+    // have an opcode.
     {.name = "old",
      .modules = "operations-old",
-     .device = "mlx5",
+     .device = "hns",
      .platform = "flush-only",
      .is_emulated = true,
      .schedules = 300},
@@ -55,7 +56,7 @@ static const struct configuration {
 };
 
 static const struct configuration *chosen;
-static char bytes[OWN + MESSAGE_SIZE] __attribute__((aligned(64)));
+static char bytes[OWN + DESCRIPTION_SIZE] __attribute__((aligned(64)));
 static char wrong[200]; // the first mistake
 
 // The plain model.

@@ -26,6 +26,7 @@ static const size_t begins[REGIONS + 1] = {0, 0, SECOND_REGION};
 static unsigned first_word;     // of the area
 static unsigned messages;       // also writes with immediate data
 static bool is_second_volatile; // the second region has no persistent flushes
+static enum rpma_flush_mode mode;
 
 // The words as they must be after a flush.
 static uint64_t words[WORDS_OF_AREA];
@@ -36,6 +37,8 @@ static bool safe[WORDS_OF_AREA];
 struct change {
     unsigned first, count; // words
     uint64_t value[WORDS_MAX];
+    bool is_read; // the first word, by an operation before the change
+    uint64_t before;
 };
 
 static struct change changes[CHANGES_MAX + 1]; // the last one may be a commit
@@ -48,7 +51,7 @@ static void add_work(struct rpma_work one) {
     unsigned region = below(REGIONS + 1);
     if (is_second_volatile && one.flush_type == RPMA_FLUSH_TYPE_PERSISTENT)
         region %= REGIONS;
-    if (!is_empty) {
+    if (!is_empty && !one.remote) {
         one.remote = targets[region];
         one.remote_offset -= one.remote_offset > 0 ? begins[region] : 0;
     }
@@ -65,17 +68,24 @@ static void add_work(struct rpma_work one) {
     work[work_count++] = one;
 }
 
-// A part of the local memory, in one of its regions.
+// A part of the local memory, in one of its regions, or none for no bytes.
 static struct rpma_sge sge_of(size_t source, size_t size) {
+    if (size == 0 && below(2))
+        return (struct rpma_sge){0};
     return source >= SHIFT && below(2) ? (struct rpma_sge){shifted, source - SHIFT, size}
                                        : (struct rpma_sge){mr, source, size};
 }
 
-// The next operation: its data have one SGE, or several.
+// A size up to this one, at times none or all of it.
+static size_t part_of(size_t size) {
+    return below(3) ? below((unsigned)size + 1) : below(2) * size;
+}
+
+// The next operation: its data have one SGE, or several, of which some are empty.
 static struct rpma_work work_of(enum rpma_work_type type, size_t source, size_t size) {
     struct rpma_work one = {.type = type, .local = {mr, source, size}};
     if (below(3) == 0) {
-        const size_t first = below((unsigned)size), second = below((unsigned)(size - first));
+        const size_t first = part_of(size), second = part_of(size - first);
         const struct rpma_sge sgl[SGES_MAX] = {
             sge_of(source, first), sge_of(source + first, second),
             sge_of(source + first + second, size - first - second)};
@@ -126,7 +136,34 @@ static void add_message(void) {
     add_work(one);
 }
 
-static void add_operation(struct rpma_work one, const struct change *change) {
+static size_t place_before(const struct change *change) {
+    return BEFORE + (size_t)(change - changes) * sizeof(change->before);
+}
+
+// A fenced operation takes effect after the read before it.
+static void add_read(struct change *change) {
+    change->is_read = safe[change->first] && below(2);
+    change->before = words[change->first];
+    if (change->is_read)
+        add_work((struct rpma_work){.type = RPMA_WORK_READ,
+                                    .local = {mr, place_before(change), sizeof(change->before)},
+                                    .remote_offset = area + change->first * sizeof(uint64_t)});
+}
+
+static void check_reads(void) {
+    for (const struct change *each = changes; each < changes + change_count; each++)
+        if (each->is_read &&
+            memcmp(local + place_before(each), &each->before, sizeof(each->before)) != 0)
+            report_broken("a read returns another word than that before the fenced operation");
+}
+
+static void add_operation(struct rpma_work one, struct change *change) {
+    const bool is_fenced = one.type == RPMA_WORK_ATOMIC_WRITE ||
+                           one.type == RPMA_WORK_FETCH_ADD ||
+                           one.type == RPMA_WORK_COMPARE_SWAP;
+    change->is_read = false;
+    if (is_fenced)
+        add_read(change);
     one.remote_offset = area + change->first * sizeof(uint64_t);
     add_work(one);
     report_changed(first_word + change->first, change->count);
@@ -219,8 +256,25 @@ static void read_back(const struct change *change) {
         report_broken("a client reads other words than it has written");
 }
 
+// A persistent flush of volatile memory is a read, unless the connection must have native ones.
+static void add_padding(void) {
+    struct rpma_work one = {.type = RPMA_WORK_FLUSH,
+                            .flags = RPMA_F_COMPLETION_ON_ERROR,
+                            .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
+                            .remote_offset = area,
+                            .flush_len = sizeof(uint64_t)};
+    if (below(8) == 0 && mode != RPMA_FLUSH_MODE_NATIVE) {
+        one.flush_type = RPMA_FLUSH_TYPE_PERSISTENT;
+        one.remote = targets[VOLATILE_REGION];
+        one.remote_offset = 0;
+    }
+    add_work(one);
+}
+
 static void run_round(void) {
     const enum rpma_flush_type type = RPMA_FLUSH_TYPE_PERSISTENT;
+    if (below(4) == 0)
+        change_peer_cfg();
     work_count = 0;
     change_count = 1 + below(CHANGES_MAX);
     for (unsigned i = 0; i < change_count; i++) {
@@ -231,11 +285,7 @@ static void run_round(void) {
     // The last change of a word counts: earlier ones that overlap it are not flushed alone.
     const unsigned flushed = 1 + below(change_count);
     for (unsigned i = below(4) ? 0 : below(PADDING_MAX); i > 0; i--)
-        add_work((struct rpma_work){.type = RPMA_WORK_FLUSH,
-                                    .flags = RPMA_F_COMPLETION_ON_ERROR,
-                                    .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
-                                    .remote_offset = area,
-                                    .flush_len = sizeof(uint64_t)});
+        add_padding();
     const struct change *const first = &changes[change_count - flushed];
     const struct change *end = &changes[change_count];
     for (const struct change *each = first; each < end; each++)
@@ -247,6 +297,7 @@ static void run_round(void) {
     }
     post_all();
     await_all();
+    check_reads();
     for (const struct change *each = first; each < end; each++) {
         for (unsigned i = 0; i < each->count && is_last(each); i++) {
             words[each->first + i] = each->value[i];
@@ -260,13 +311,15 @@ static void run_round(void) {
 }
 
 // The server sends descriptions of its regions once it has posted its receives.
-static void await_regions(struct completions *queue) {
+static const void *await_regions(struct completions *queue) {
     const struct ibv_wc wc = await_receive(queue);
-    const struct rpma_conn_private_data data = {local + MESSAGE, (uint8_t)wc.byte_len};
-    uint32_t count = REGIONS;
-    CALL(rpma_conn_private_data_unpack(&data, &targets[1], &count, NULL, NULL, NULL));
-    if (count != REGIONS)
-        fail("the server has %u regions", count);
+    const struct rpma_conn_private_data data = {local + DESCRIPTION, (uint8_t)wc.byte_len};
+    const void *descriptors;
+    uint32_t count = REGIONS + 1, size;
+    CALL(rpma_conn_private_data_unpack(&data, &targets[1], &count, NULL, &descriptors, &size));
+    if (count != REGIONS + 1 || size != DESCRIPTORS)
+        fail("the server has %u regions and %u descriptors", count, size);
+    return descriptors;
 }
 
 int main(int argc, char *argv[]) {
@@ -295,35 +348,43 @@ int main(int argc, char *argv[]) {
                      RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_SEND, &shifted));
     inline_size = 16 * below(4);
     CALL(rpma_conn_cfg_set_inline_size(cfg, inline_size));
-    // A native device reads without a flush: rdma_rxe does.
-    CALL(rpma_conn_cfg_set_flush_mode(cfg, !args.variant ? RPMA_FLUSH_MODE_NATIVE
-                                           : below(2)    ? RPMA_FLUSH_MODE_AUTO
-                                                         : RPMA_FLUSH_MODE_EMULATED));
+    mode = below(2)       ? RPMA_FLUSH_MODE_AUTO
+           : args.variant ? RPMA_FLUSH_MODE_EMULATED
+                          : RPMA_FLUSH_MODE_NATIVE;
+    CALL(rpma_conn_cfg_set_flush_mode(cfg, mode));
     const struct offer offer = {.number = args.number};
     struct rpma_conn_req *req;
     CALL(rpma_conn_req_new(side.peer, args.addr, args.port, cfg, &req));
     CALL(rpma_conn_cfg_delete(&cfg));
-    CALL(rpma_conn_req_recv(req, mr, MESSAGE, MESSAGE_SIZE, NULL));
+    CALL(rpma_conn_req_recv(req, mr, DESCRIPTION, DESCRIPTION_SIZE, NULL));
     conn = establish(&req, &offer);
     struct completions queue = completions_of(conn, NULL, shared_channel);
-    await_regions(&queue);
+    const void *const descriptors = await_regions(&queue);
     start_posting(&queue, sq_size);
     targets[0] = offered_memory(conn, &direct_write);
+    start_peer_cfgs(descriptors, direct_write, mode);
     int second_types;
     CALL(rpma_mr_remote_get_flush_type(targets[REGIONS], &second_types));
     is_second_volatile = (second_types & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT) == 0;
     if (is_second_volatile)
         check_refused(targets[REGIONS]);
-    if (!direct_write)
+    if (mode == RPMA_FLUSH_MODE_NATIVE)
+        check_refused(targets[VOLATILE_REGION]);
+    if (!direct_write) {
         check_refused(targets[0]);
+        change_peer_cfg();
+        check_refused(targets[0]);
+    }
     for (int i = 0; direct_write && i < ROUNDS; i++)
         run_round();
     report_message(&(struct rpma_work){.type = RPMA_WORK_SEND});
     CALL(rpma_send(conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL));
     await_operation(&queue);
+    if (below(4) == 0)
+        check_failures();
 
     stop_posting();
-    for (unsigned i = 0; i <= REGIONS; i++)
+    for (unsigned i = 0; i <= VOLATILE_REGION; i++)
         CALL(rpma_mr_remote_delete(&targets[i]));
     disconnect(&conn);
     CALL(rpma_mr_dereg(&shifted));

@@ -12,15 +12,23 @@
 #include "operations.h"
 
 enum { CHANGES_MAX = 3, PADDING_MAX = 20, WORDS_MAX = 6, SGES_MAX = 3 };
-enum { WORK_MAX = 3 * CHANGES_MAX + PADDING_MAX + 2 };
+enum { WORK_MAX = 4 * CHANGES_MAX + PADDING_MAX + 3 };
 // Offsets in the local memory.
-enum { SOURCE = 0, RESULT = 2048, READ = 2560, MESSAGE = 3072, LOCAL = 5120 };
+enum {
+    SOURCE = 0,
+    RESULT = 2048,
+    READ = 2560,
+    MESSAGE = 3072,
+    DESCRIPTION = 4608,
+    BEFORE = 4864,
+    LOCAL = 5120
+};
 
 extern struct rpma_conn *conn;
 extern struct rpma_mr_local *mr;
 extern char *local; // its memory
 extern size_t area; // the offset of the client's area in the server's memory
-extern struct rpma_mr_remote *targets[REGIONS + 1]; // that of the private data, of the message
+extern struct rpma_mr_remote *targets[REGIONS + 2]; // that of the private data, of the message
 extern bool is_emulated;
 
 // ---- posting.c -----------------------------------------------------------------------------
@@ -39,5 +47,17 @@ void await_all(void);
 void read_now(size_t to, size_t from, size_t size);
 // A persistent flush that the server or the region does not permit is refused by each call.
 void check_refused(struct rpma_mr_remote *target);
+// Posts operations that fail: the connection cannot be used any more.
+void check_failures(void);
+
+// ---- peer_cfgs.c ---------------------------------------------------------------------------
+
+// The descriptors of the server, its direct write, and the flush mode of the connection.
+void start_peer_cfgs(const void *bytes, bool direct_write, enum rpma_flush_mode mode);
+// Apply a configuration of a server without direct write to PMem, or of one with it.
+void forbid_persistent(void);
+void permit_persistent(void);
+// Applies the second one, at times after the first one.
+void change_peer_cfg(void);
 
 #endif // CLIENT_H

@@ -17,7 +17,14 @@
 #define MESSAGES 24 // of a client, with its writes with immediate data; the last one is empty
 #define MESSAGE_SIZE 64
 // The server's first message describes its memory by two regions: all, and from this offset on.
+// The third region is volatile memory, for which the device refuses native persistent flushes.
 #define REGIONS 2
+#define VOLATILE_REGION 3 // its place after that of the private data
+#define VOLATILE_SIZE 1024
+// It also has the descriptors of peer configurations: those with bit 0 have direct write to
+// PMem, those with bit 1 the operations of the device.
+#define DESCRIPTORS 4
+#define DESCRIPTION_SIZE 128
 #define SECOND_REGION 512
 #define OWN (AREAS * AREA + MESSAGES * MESSAGE_SIZE) // the offset of this message
 #define REFUSALS_MAX 8                               // of posts, after which a program fails

@@ -14,7 +14,7 @@ struct rpma_conn *conn;
 struct rpma_mr_local *mr;
 char *local;
 size_t area;
-struct rpma_mr_remote *targets[REGIONS + 1];
+struct rpma_mr_remote *targets[REGIONS + 2];
 bool is_emulated;
 struct rpma_work work[WORK_MAX];
 unsigned work_count;
@@ -54,27 +54,41 @@ static void take(uintptr_t number, uint64_t wr_id, enum ibv_wc_status status) {
     polled = number ? number : wr_id;
 }
 
-// Waits for a completion by the functions of older releases.
-static struct rpma_completion await_old(struct rpma_cq *cq) {
+static int get_completion(bool by_old, struct rpma_completion *completion) {
+    struct ibv_wc wc;
+    if (by_old)
+        return rpma_cq_get_completion(queue.cq[OPERATION], completion);
+    const int ret = rpma_cq_get_wc(queue.cq[OPERATION], 1, &wc, NULL);
+    if (ret == 0)
+        *completion = (struct rpma_completion){.op_context = (void *)(uintptr_t)wc.wr_id,
+                                               .op_status = wc.status};
+    return ret;
+}
+
+// Waits for a completion, which may be a failure.
+static struct rpma_completion await_any(bool by_old) {
+    struct rpma_cq *const cq = queue.cq[OPERATION];
     struct rpma_completion completion = {.op_status = IBV_WC_SUCCESS};
     int fd, ret;
     CALL(rpma_cq_get_fd(cq, &fd));
-    while ((ret = rpma_cq_get_completion(cq, &completion)) == RPMA_E_NO_COMPLETION) {
+    while ((ret = get_completion(by_old, &completion)) == RPMA_E_NO_COMPLETION) {
         await_readable(fd);
         ret = rpma_cq_wait(cq);
         if (ret != RPMA_E_NO_COMPLETION)
             check_call(ret, "rpma_cq_wait");
     }
+    if (ret == RPMA_E_NOSUPP)
+        report_broken("a completion is lost");
     check_call(ret, "rpma_cq_get_completion");
     return completion;
 }
 
 // Waits for the completion of an operation, which is the next one. The function of older
-// releases has no code for atomic operations.
+// releases has no code for atomic operations that succeed.
 static void await_number(uintptr_t number, enum rpma_work_type type) {
     const bool is_atomic = type == RPMA_WORK_FETCH_ADD || type == RPMA_WORK_COMPARE_SWAP;
     if (!queue.waiting[OPERATION] && !queue.shared_channel && !is_atomic && below(3) == 0) {
-        const struct rpma_completion old = await_old(queue.cq[OPERATION]);
+        const struct rpma_completion old = await_any(true);
         take(number, (uintptr_t)old.op_context, old.op_status);
     } else {
         const struct ibv_wc wc = await_operation(&queue);
@@ -132,6 +146,8 @@ static int post_one(const struct rpma_work *one) {
     if (one->type == RPMA_WORK_FLUSH)
         return rpma_flush(conn, to, offset, one->flush_len, one->flush_type, one->flags,
                           context);
+    if (one->type == RPMA_WORK_READ)
+        return rpma_read(conn, mr, from->offset, to, offset, from->len, one->flags, context);
     if (one->type == RPMA_WORK_WRITE)
         return rpma_write(conn, to, offset, from->mr, from->offset, from->len, one->flags,
                           context);
@@ -200,10 +216,15 @@ static void post_with_invalid(void) {
     post_array(posted, work_count - posted);
 }
 
-// Applies the capabilities of the server again, so that the methods are chosen again.
-static void apply_again(void) {
-    struct rpma_mr_remote *again = offered_memory(conn, NULL);
-    CALL(rpma_mr_remote_delete(&again));
+// The batch has a persistent flush, which is refused also when it is posted again.
+static void check_batch_refused(void) {
+    forbid_persistent();
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t posted = 1;
+        if (rpma_batch_post(batch, &posted) != RPMA_E_NOSUPP || posted > 0)
+            report_broken("a batch posts a persistent flush that is no longer permitted");
+    }
+    permit_persistent();
 }
 
 // Prepares another operation at times, and replaces it. The batch is used again.
@@ -227,7 +248,7 @@ static void post_batch(void) {
     if (replaced < work_count)
         CALL(rpma_batch_set(batch, replaced, &work[replaced]));
     if (below(3) == 0)
-        apply_again();
+        below(2) ? permit_persistent() : check_batch_refused();
     uint32_t posted = 0;
     for (unsigned left = work_count; left > 0; left -= posted) {
         const int ret = rpma_batch_post(batch, &posted);
@@ -239,6 +260,8 @@ void post_all(void) {
     switch (below(5)) {
     case 0:
         for (unsigned i = 0; i < work_count; i++) {
+            if (below(16) == 0)
+                change_peer_cfg();
             if (below(2))
                 post_array(i, 1);
             else
@@ -249,6 +272,8 @@ void post_all(void) {
     case 2: {
         const unsigned first = below(2) ? work_count : 1 + below(work_count);
         post_array(0, first);
+        if (below(4) == 0)
+            change_peer_cfg();
         post_array(first, work_count - first);
         break;
     }
@@ -287,4 +312,27 @@ void check_refused(struct rpma_mr_remote *target) {
         rpma_post(conn, &flush, 1, NULL) != RPMA_E_NOSUPP ||
         rpma_batch_add(batch, &flush) != RPMA_E_NOSUPP)
         report_broken("a persistent flush that is not permitted is not refused");
+}
+
+// The first one is beyond the region, the others fail because of it.
+void check_failures(void) {
+    enum { FAILURES = 3 };
+    if (queue.shared_channel)
+        return;
+    for (unsigned i = 0; i < FAILURES; i++) {
+        const struct rpma_work failing = {.type =
+                                              below(2) ? RPMA_WORK_READ : RPMA_WORK_FETCH_ADD,
+                                          .remote = targets[0],
+                                          .remote_offset = i ? area : OWN + DESCRIPTION_SIZE,
+                                          .local = {mr, READ, sizeof(uint64_t)},
+                                          .flags = RPMA_F_COMPLETION_ALWAYS,
+                                          .op_context = next_number()};
+        CALL(rpma_post(conn, &failing, 1, NULL));
+    }
+    for (unsigned left = FAILURES; left-- > 0;) {
+        const struct rpma_completion failed = await_any(below(2));
+        if (failed.op_status == IBV_WC_SUCCESS ||
+            (uintptr_t)failed.op_context != numbered - left)
+            report_broken("a failed operation has another context, or no failure");
+    }
 }

@@ -28,13 +28,16 @@ static const struct program program = {
 static struct arguments args;
 static struct side side;
 static struct rpma_mr_local *second_region;
+static char volatile_memory[VOLATILE_SIZE];
+static struct rpma_mr_local *volatile_region;
+static bool direct_write;
 static struct rpma_srq *srq; // or NULL
 static struct rpma_receive receives[MESSAGES];
 static struct rpma_sge sges[MESSAGES][2];
 
 static void prepare_receives(void) {
     for (size_t i = 0; i < MESSAGES; i++) {
-        const size_t begin = AREAS * AREA + i * MESSAGE_SIZE, first = 8 * below(8);
+        const size_t begin = AREAS * AREA + i * MESSAGE_SIZE, first = 8 * below(9);
         receives[i] = (struct rpma_receive){.local = {side.mr, begin, MESSAGE_SIZE},
                                             .op_context = &receives[i]};
         sges[i][0] = (struct rpma_sge){side.mr, begin, first};
@@ -90,12 +93,19 @@ static void open_srq(void) {
     post_receives(NULL, NULL, 0, MESSAGES);
 }
 
+// Receives complete in the receive CQ of a shared queue, if it has one, whatever the
+// configuration of the connection.
+static void check_receive_cq(const struct rpma_conn *conn) {
+    struct rpma_cq *own, *shared;
+    CALL(rpma_conn_get_rcq(conn, &own));
+    CALL(rpma_srq_get_rcq(srq, &shared));
+    if (own && shared)
+        report_broken("a connection has a receive CQ besides that of its shared queue");
+}
+
 static struct rpma_conn *accept_with_receives(struct rpma_ep *ep) {
-    struct rpma_conn_cfg *cfg = make_conn_cfg(srq || below(2) ? 0 : MESSAGES, false);
-    const struct offer offer = {.peer = side.peer,
-                                .mr = side.mr,
-                                .direct_write =
-                                    has_direct_write(&args, &side.memory) && below(16)};
+    struct rpma_conn_cfg *cfg = make_conn_cfg(below(2) ? 0 : MESSAGES, false);
+    const struct offer offer = {.peer = side.peer, .mr = side.mr, .direct_write = direct_write};
     CALL(rpma_conn_cfg_set_max_sge(cfg, 2));
     CALL(rpma_conn_cfg_set_sq_size(cfg, 1));
     CALL(rpma_conn_cfg_set_rq_size(cfg, MESSAGES));
@@ -110,6 +120,8 @@ static struct rpma_conn *accept_with_receives(struct rpma_ep *ep) {
         fail("the client has gone");
     if (!srq)
         post_receives(NULL, conn, EARLY, MESSAGES - EARLY);
+    else
+        check_receive_cq(conn);
     return conn;
 }
 
@@ -144,9 +156,21 @@ static bool report_message(const struct ibv_wc *wc) {
 // Sends the descriptions of its regions: all receives are posted. The client may end before
 // this send completes.
 static void send_regions(struct rpma_conn *conn) {
-    const struct rpma_mr_local *const regions[REGIONS] = {side.mr, second_region};
-    struct rpma_conn_private_data data = {side.memory.ptr + OWN, MESSAGE_SIZE};
-    CALL(rpma_conn_private_data_pack(regions, REGIONS, NULL, NULL, 0, &data));
+    const struct rpma_mr_local *const regions[REGIONS + 1] = {side.mr, second_region,
+                                                              volatile_region};
+    struct rpma_conn_private_data data = {side.memory.ptr + OWN, DESCRIPTION_SIZE};
+    unsigned char descriptors[DESCRIPTORS];
+    for (unsigned i = 0; i < DESCRIPTORS; i++) {
+        struct rpma_peer_cfg *pcfg;
+        CALL(rpma_peer_cfg_new(&pcfg));
+        CALL(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, direct_write && i % 2));
+        if (i / 2)
+            CALL(rpma_peer_cfg_set_served_by(pcfg, side.peer));
+        CALL(rpma_peer_cfg_get_descriptor(pcfg, &descriptors[i]));
+        CALL(rpma_peer_cfg_delete(&pcfg));
+    }
+    CALL(rpma_conn_private_data_pack(regions, REGIONS + 1, NULL, descriptors, DESCRIPTORS,
+                                     &data));
     CALL(rpma_send(conn, side.mr, OWN, data.len, RPMA_F_COMPLETION_ON_ERROR, NULL));
 }
 
@@ -162,6 +186,9 @@ int main(int argc, char *argv[]) {
     CALL(rpma_mr_reg(side.peer, side.memory.ptr + SECOND_REGION, AREAS * AREA - SECOND_REGION,
                      below(4) ? USAGE : USAGE & ~RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT,
                      &second_region));
+    CALL(rpma_mr_reg(side.peer, volatile_memory, sizeof(volatile_memory), USAGE,
+                     &volatile_region));
+    direct_write = has_direct_write(&args, &side.memory) && below(16);
     srq = NULL; // that of a program that was killed
     prepare_receives();
     if (below(2))
@@ -186,6 +213,7 @@ int main(int argc, char *argv[]) {
     CALL(rpma_ep_shutdown(&ep));
     CALL(rpma_srq_delete(&srq));
     CALL(rpma_mr_dereg(&second_region));
+    CALL(rpma_mr_dereg(&volatile_region));
     CALL(rpma_mr_dereg(&side.mr));
     CALL(rpma_peer_delete(&side.peer));
     return EXIT_SUCCESS;
