@@ -71,6 +71,13 @@ static unsigned order_count;
 static struct message sent[AREAS][MESSAGES];
 static unsigned sent_count[AREAS];
 
+static struct {
+    char bytes[PRIVATE_DATA_SIZE];
+    bool by_server;
+    size_t size;
+} private_data[2 * AREAS];
+static unsigned private_data_count;
+
 static bool is_listening;
 static unsigned served, started; // clients
 static unsigned area, received;  // of the client of the server
@@ -157,6 +164,28 @@ void report_received(const struct message *message) {
         message->checksum != expected->checksum)
         report("the server receives another message than the client has sent");
     check_words(rdma_sim_check_persistent);
+}
+
+void report_private_data(bool by_server, const struct rpma_conn_private_data *data) {
+    if (private_data_count == sizeof(private_data) / sizeof(*private_data))
+        abort();
+    private_data[private_data_count].by_server = by_server;
+    private_data[private_data_count].size = data->len;
+    memcpy(private_data[private_data_count++].bytes, data->ptr, data->len);
+}
+
+// A program that was killed may have sent other data before.
+void check_private_data(bool by_server, const struct rpma_conn_private_data *data) {
+    for (unsigned i = 0; i < private_data_count; i++) {
+        const size_t size = private_data[i].size;
+        const char *const bytes = data->ptr;
+        if (private_data[i].by_server == by_server && size <= data->len &&
+            memcmp(private_data[i].bytes, bytes, size) == 0 &&
+            (size == data->len || (bytes[size] == 0 && !memcmp(bytes + size, bytes + size + 1,
+                                                               data->len - size - 1))))
+            return;
+    }
+    report("private data differ from those that the other side has sent");
 }
 
 static const char *check(void *argument) {

@@ -354,6 +354,8 @@ int main(int argc, char *argv[]) {
     CALL(rpma_conn_cfg_set_flush_mode(cfg, mode));
     const struct offer offer = {.number = args.number};
     struct rpma_conn_req *req;
+    if (below(6) == 0)
+        send_private_data(side.peer, &args);
     CALL(rpma_conn_req_new(side.peer, args.addr, args.port, cfg, &req));
     CALL(rpma_conn_cfg_delete(&cfg));
     CALL(rpma_conn_req_recv(req, mr, DESCRIPTION, DESCRIPTION_SIZE, NULL));

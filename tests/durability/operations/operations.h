@@ -7,8 +7,7 @@
 #ifndef OPERATIONS_H
 #define OPERATIONS_H 1
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "common.h"
 
 #define AREA 1024 // bytes of each client
 #define AREAS 16
@@ -40,6 +39,10 @@ void report_listening(void);
 void report_client(unsigned area); // that the server has accepted
 void report_sent(unsigned area, const struct message *message);
 void report_received(const struct message *message);
+// Private data that one side sends, and the same data as the other side has received it: with
+// zeros at its end.
+void report_private_data(bool by_server, const struct rpma_conn_private_data *data);
+void check_private_data(bool by_server, const struct rpma_conn_private_data *data);
 // The words of the server's memory may have any values from now on, or must have these ones
 // also after a power failure.
 void report_changed(unsigned first, unsigned count);
@@ -47,5 +50,9 @@ void report_safe(unsigned first, unsigned count, const uint64_t *values);
 // The same for one word, as soon as the other one has its value.
 void report_ordered(unsigned word, uint64_t value, unsigned other, uint64_t other_value);
 void report_broken(const char *what);
+
+// private_data.c
+void send_private_data(struct rpma_peer *peer, const struct arguments *args);
+void reply_private_data(struct rpma_conn_req *req);
 
 #endif // OPERATIONS_H

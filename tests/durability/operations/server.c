@@ -93,6 +93,25 @@ static void open_srq(void) {
     post_receives(NULL, NULL, 0, MESSAGES);
 }
 
+// Replies to requests with other private data before.
+static struct rpma_conn_req *await_offer(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg) {
+    for (;;) {
+        struct rpma_conn_private_data pdata;
+        struct rpma_conn_req *req;
+        const int ret = rpma_ep_next_incoming(ep, &req);
+        if (ret == RPMA_E_NO_EVENT)
+            continue;
+        check_call(ret, "rpma_ep_next_incoming");
+        CALL(rpma_conn_req_get_private_data(req, &pdata));
+        if (!is_offer(&pdata, NULL))
+            reply_private_data(req);
+        else if (rpma_conn_req_setup(req, cfg) == 0)
+            return req;
+        else
+            refuse_request(req, "it has gone");
+    }
+}
+
 // Receives complete in the receive CQ of a shared queue, if it has one, whatever the
 // configuration of the connection.
 static void check_receive_cq(const struct rpma_conn *conn) {
@@ -111,7 +130,7 @@ static struct rpma_conn *accept_with_receives(struct rpma_ep *ep) {
     CALL(rpma_conn_cfg_set_rq_size(cfg, MESSAGES));
     if (srq)
         CALL(rpma_conn_cfg_set_srq(cfg, srq));
-    struct rpma_conn_req *req = next_request(ep, cfg);
+    struct rpma_conn_req *req = await_offer(ep, cfg);
     CALL(rpma_conn_cfg_delete(&cfg));
     if (!srq)
         post_receives(req, NULL, 0, EARLY);
