@@ -152,6 +152,26 @@ void datagram_longer_than_the_receive_fails_it_or_is_lost(void **) {
     }
 }
 
+// 9.8.3: the GRH names the GID that the address handle of the sender chose.
+void header_of_a_datagram_has_the_address_of_its_sender(void **) {
+    Direct direct(options_of("rxe"));
+    Side a(direct, 1, false, 0, 32, IBV_QPT_UD), b(direct, 2, false, 0, 32, IBV_QPT_UD);
+    activate_datagrams(a);
+    activate_datagrams(b);
+    for (uint8_t index = 0; index < 3; index++) {
+        ibv_gid gid;
+        ibv_grh header;
+        direct.use_host(1);
+        assert_int_equal(ibv_query_gid(a.context, 1, index, &gid), 0);
+        receive_datagram(b);
+        send_datagram(a, b.gid, b.qp->qp_num, 8, 0, index);
+        assert_int_equal(b.poll().status, IBV_WC_SUCCESS);
+        memcpy(&header, b.memory, sizeof(header));
+        assert_memory_equal(&header.sgid, &gid, sizeof(gid));
+        assert_memory_equal(&header.dgid, &b.gid, sizeof(gid));
+    }
+}
+
 // InfiniBand Architecture Specification, volume 1, C10-93.1.1
 void datagram_above_the_mtu_is_lost_without_an_error(void **) {
     for (const bool is_strong : {false, true}) {
@@ -290,6 +310,7 @@ int main() {
         cmocka_unit_test(unreliable_connection_completes_when_its_message_arrives),
         cmocka_unit_test(unreliable_connection_may_have_another_peer),
         cmocka_unit_test(datagram_longer_than_the_receive_fails_it_or_is_lost),
+        cmocka_unit_test(header_of_a_datagram_has_the_address_of_its_sender),
         cmocka_unit_test(datagram_above_the_mtu_is_lost_without_an_error),
         cmocka_unit_test(datagram_to_a_group_arrives_at_each_attached_queue_pair),
         cmocka_unit_test(group_is_refused_as_by_the_kernel),

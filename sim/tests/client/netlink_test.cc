@@ -51,6 +51,15 @@ void packets_and_messages_are_counted_on_soft_roce(void **) {
     expect_counters(pair, {{"link_downed", 1, 0}});
 }
 
+// rxe_req.c, rxe_requester(): a request with a local error is not sent.
+void request_with_a_local_error_is_not_counted(void **) {
+    Pair pair;
+    const auto change = [](ibv_send_wr &, ibv_sge &sge) { sge.lkey++; };
+    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8, change), 0);
+    assert_int_not_equal(pair.a.poll().status, IBV_WC_SUCCESS);
+    expect_counters(pair, {{"sent_pkts", 0, 0}, {"rcvd_pkts", 0, 0}});
+}
+
 // Words of 4 bytes: Linux, Documentation/ABI/stable/sysfs-class-infiniband, port_xmit_data. The
 // headers of InfiniBand have 26 bytes in each packet, and RETH 16, AETH 4.
 void words_of_packets_are_counted_on_infiniband(void **) {
@@ -345,6 +354,7 @@ void malformed_netlink_requests_are_refused(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(packets_and_messages_are_counted_on_soft_roce),
+        cmocka_unit_test(request_with_a_local_error_is_not_counted),
         cmocka_unit_test(words_of_packets_are_counted_on_infiniband),
         cmocka_unit_test(attempts_without_an_effect_are_counted),
         cmocka_unit_test(errors_are_counted_by_their_status_on_mlx5),

@@ -292,11 +292,12 @@ inline void receive_datagram(Side &side, uint32_t length = 64) {
 }
 
 inline void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32_t length = 8,
-                          uint32_t qkey = 0) {
+                          uint32_t qkey = 0, uint8_t sgid_index = 0) {
     ibv_ah_attr attr = {};
     attr.port_num = 1;
     attr.is_global = 1;
     attr.grh.dgid = to;
+    attr.grh.sgid_index = sgid_index;
     side.direct.use_host(side.host);
     ibv_ah *const ah = ibv_create_ah(side.pd, &attr);
     assert_non_null(ah);

@@ -98,6 +98,18 @@ void any_address_accepts_requests_of_both_families(void **) {
     }
 }
 
+// cma.c, cma_save_net_info()
+void request_has_the_address_that_it_was_sent_to(void **) {
+    CmPair pair("rxe");
+    pair.server.listener("0.0.0.0");
+    assert_int_equal(pair.client.connect(pair.client.resolved()), 0);
+    const CmRoute route = pair.server.expect(RDMA_CM_EVENT_CONNECT_REQUEST).route;
+    const CmAddress own = address("10.77.0.1", 7471), peer = address("10.77.0.2", 0);
+    assert_int_equal(route.source.v4.sin_addr.s_addr, own.v4.sin_addr.s_addr);
+    assert_int_equal(route.source.v4.sin_port, own.v4.sin_port);
+    assert_int_equal(route.destination.v4.sin_addr.s_addr, peer.v4.sin_addr.s_addr);
+}
+
 // cma.c, cma_any_addr() and cma_match_net_dev(): an address of IPv4 has no requests of IPv6.
 void any_address_of_ipv4_has_no_requests_of_ipv6(void **) {
     CmPair pair("rxe");
@@ -300,6 +312,7 @@ int main() {
         cmocka_unit_test(ports_are_reserved),
         cmocka_unit_test(port_of_one_family_is_free_for_the_other),
         cmocka_unit_test(any_address_accepts_requests_of_both_families),
+        cmocka_unit_test(request_has_the_address_that_it_was_sent_to),
         cmocka_unit_test(any_address_of_ipv4_has_no_requests_of_ipv6),
         cmocka_unit_test(any_port_is_free_in_its_port_space),
         cmocka_unit_test(group_of_an_address_is_joined),

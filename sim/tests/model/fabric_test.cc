@@ -118,6 +118,14 @@ void torn_read_has_words_of_two_moments(void **) {
     expect(4, 5);
     read(16); // of two words
     assert_int_equal(pair.a.memory[8], 6);
+    read(24); // until the end of the region
+    fill(7);
+    pair.direct.use_host(2);
+    assert_int_equal(ibv_dereg_mr(pair.b.mr), 0);
+    pair.b.mr = ibv_reg_mr(pair.b.pd, pair.b.memory, BYTES, ALL_ACCESS);
+    fill(8);
+    pair.direct.advance(100'000'000);
+    expect(6, 7);
 }
 
 void torn_read_without_unfenced_requests_is_complete_before_the_next_request(void **) {
