@@ -115,9 +115,11 @@ uint64_t Schedule::unknown_client(pid_t pid, sim::Wait::Kind kind) const {
 // client/preload/persist.cc.
 uint64_t Schedule::other_client(const Process &process) const {
     for (const uint64_t client : server_->clients_with_request(process.pid)) {
-        uint32_t op;
-        memcpy(&op, server_->held(client)->data(), sizeof(op));
-        if (op == sim::OP_PERSIST)
+        sim::Persist request{};
+        const std::vector<std::byte> &held = *server_->held(client);
+        memcpy(&request, held.data(), std::min(held.size(), sizeof(request)));
+        if (request.op == sim::OP_PERSIST &&
+            static_cast<pid_t>(request.thread) == process.thread)
             return client;
     }
     return 0;

@@ -388,7 +388,7 @@ struct Destroy : Request<OP_DESTROY> {
 
 // The program made a range of its own memory persistent, for example by msync().
 struct Persist : Request<OP_PERSIST> {
-    uint32_t unused = 0;
+    uint32_t thread; // gettid(2)
     uint64_t address, length;
     using Reply = Empty;
 };

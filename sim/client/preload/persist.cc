@@ -78,6 +78,7 @@ void persist(const void *address, size_t length) {
     sim::Hello hello = {};
     hello.host = settings().host;
     sim::Persist request = {};
+    request.thread = static_cast<uint32_t>(REAL(syscall)(SYS_gettid));
     request.address = reinterpret_cast<uint64_t>(address);
     request.length = length;
     if (fd < 0 ||

@@ -16,8 +16,8 @@ import unittest
 
 RDMA_SIM, PROGRAMS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 SCHEDULES = int(sys.argv[3]) if len(sys.argv) > 3 else 10
-DIRECT, IPC, POLL, PROCESSES, RANDOM, THREADS = (f"{PROGRAMS}/sim-{name}"
-                                                 for name in ("direct_calls", "ipc", "memory_poll", "processes", "random", "threads"))
+DIRECT, IPC, PERSISTENT, POLL, PROCESSES, RANDOM, THREADS = (
+    f"{PROGRAMS}/sim-{name}" for name in ("direct_calls", "ipc", "persistent", "memory_poll", "processes", "random", "threads"))
 
 
 def both(program, options):
@@ -41,6 +41,8 @@ CORRECT += [(f"ipc {name}", f"{IPC} {name}", "none")
 CORRECT += [("bash", "bash -c 'read -r line </proc/self/stat && (exit 0) && echo $line | cat'", "none")]
 # The last command is killed, and its children with it.
 CORRECT += [(f"processes {name}", f"--live 100s --seeds 1-20 {PROCESSES} {name}", "kill") for name in ("fork", "shell")]
+STORED = "--pmem memory --check '! grep -q stored $RDMA_SIM_OUT1 || grep -aq record memory'"
+CORRECT += [("persistent threads", f"{STORED} --seeds 1-20 {PERSISTENT} threads memory", faults) for faults in ("none", "power-off")]
 CORRECT += [("direct_calls sockets", both(DIRECT, "sockets"), "none")]
 ENDS = ("wrong-end", "wrong-exit", "wrong-_exit", "wrong-quick_exit")
 # (name, arguments, finding)
