@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <poll.h>
+#include <sstream>
 #include <sys/wait.h>
 
 constexpr size_t MAX_LINE = 256; // of a program's output in a finding
@@ -35,8 +36,10 @@ std::string first_line(const std::string &path) {
 }
 
 std::string read_proc(pid_t pid, const char *name) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
-    return {std::istreambuf_iterator<char>(file), {}};
+    const std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
+    std::ostringstream text;
+    text << file.rdbuf(); // ignores an error: the process, or its thread, may end now
+    return text.str();
 }
 
 std::string last_line(const std::string &path, const char *with) {

@@ -36,6 +36,14 @@ bool has_deliverable_signal(pid_t pid) {
             ~mask_of(text, "SigBlk:")) != 0;
 }
 
+// Returns the state of a thread in /proc/PID/task/TID/stat, or 'X' if it has ended.
+char state_of(pid_t pid, pid_t thread) {
+    const std::string text =
+        read_proc(pid, ("task/" + std::to_string(thread) + "/stat").c_str());
+    const size_t end = text.rfind(')'); // of its name
+    return end == text.npos || end + 2 >= text.size() ? 'X' : text[end + 2];
+}
+
 // The status of a process that its parent has not waited for: proc_pid_stat(5), exit_code.
 int status_of_zombie(pid_t pid) {
     const std::string text = read_proc(pid, "stat");
@@ -250,6 +258,15 @@ bool Schedule::has_ended(const Process &process) const {
     return poll(&event, 1, 0) == 1;
 }
 
+// Returns true if all threads wait for a reply. Those of a process that a signal ends are
+// awake, also after they have taken the signal.
+bool Schedule::is_quiet(const Process &first) {
+    return std::ranges::all_of(processes_, [&](Process &each) {
+        return &first_of(each) != &first || !each.is_alive || each.has_ended ||
+               strchr("StT", state_of(each.pid, each.thread)) != nullptr;
+    });
+}
+
 // Signals without a handler act at once: waits until the kernel has delivered them. A program
 // with a handler blocks them until its next turn.
 void Schedule::deliver_signals(const Process &sender) {
@@ -258,7 +275,7 @@ void Schedule::deliver_signals(const Process &sender) {
         if (each.first != nullptr || !each.is_alive || each.pid == sender.pid ||
             each.number != sender.number)
             continue;
-        while (!has_ended(each) && has_deliverable_signal(each.pid))
+        while (!has_ended(each) && (has_deliverable_signal(each.pid) || !is_quiet(each)))
             usleep(20);
         if (has_ended(each))
             handle_exit(each);
@@ -270,18 +287,8 @@ void Schedule::deliver_signals(const Process &sender) {
 // The next turn begins after the thread has freed its memory, so that addresses are the same in
 // each run.
 void Schedule::end_thread(Process &process) {
-    const std::string path = "/proc/" + std::to_string(process.pid) + "/task/" +
-                             std::to_string(process.thread) + "/stat";
-    for (char state = 'R'; state != 'Z' && state != 'X'; usleep(20)) {
-        FILE *const file = fopen(path.c_str(), "re");
-        char text[512] = "";
-        if (file == nullptr)
-            break;
-        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-        fclose(file);
-        const char *const rest = strrchr(text, ')');
-        state = rest == nullptr ? 'X' : rest[2];
-    }
+    while (strchr("ZX", state_of(process.pid, process.thread)) == nullptr)
+        usleep(20);
     process.has_ended = true;
     Process &first = first_of(process);
     process.is_alive = &process == &first;

@@ -319,6 +319,9 @@ void Schedule::run_turn(Process &process) {
             return;
         return await(process);
     }
+    // The kernel has ended the process meanwhile, for example by a signal of another program.
+    if (server_->held(client_of(process)) == nullptr)
+        return await(process);
     if (!process.waits) {
         first_of(process).has_called = true;
         coverage.overlapped |=

@@ -115,6 +115,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     void add_thread(Process &creator);
     void end_thread(Process &process);
     void add_process(Process &creator);
+    bool is_quiet(const Process &first);
     void deliver_signals(const Process &sender);
     void set_signaled(const Process &process);
     bool has_ended(const Process &process) const;

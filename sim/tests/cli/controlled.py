@@ -33,7 +33,7 @@ CORRECT += [(f"threads {name}", f"{THREADS} {name}", "none")
 # A thread whose sleep ends while its program is frozen.
 CORRECT += [("threads detach", f"--seeds 1-20 {THREADS} detach", "freeze")]
 CORRECT += [(f"processes {name}", f"{PROCESSES} {name}", "none")
-            for name in ("fork", "spawn", "shell", "kill", "sigsuspend", "sigchld", "timers", "counter")]
+            for name in ("fork", "spawn", "shell", "kill", "kill-threads", "parent-ends", "sigsuspend", "sigchld", "timers", "counter")]
 CORRECT += [(f"direct_calls {name}", f"{DIRECT} {name}", "none") for name in ("futex", "sleep", "signals", "process")]
 CORRECT += [(f"ipc {name}", f"{IPC} {name}", "none")
             for name in ("flock", "fcntl", "open-file", "lockf", "close", "poll-lock", "posix-queue", "queue", "semaphore", "shared-memory",

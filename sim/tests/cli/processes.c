@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -88,6 +90,46 @@ static int kills(void) {
     kill(pid, SIGTERM);
     return waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) ||
            WTERMSIG(status) != SIGTERM;
+}
+
+static void *sleep_for_ever(void *unused) {
+    for (;;)
+        usleep(1);
+    return unused;
+}
+
+// The kernel ends all threads of the child, and that takes a while.
+static int kills_threads(void) {
+    for (int i = 0; i < 3; i++) {
+        const pid_t pid = fork();
+        pthread_t thread;
+        for (int k = 0; pid == 0 && k < 8; k++)
+            pthread_create(&thread, NULL, sleep_for_ever, NULL);
+        if (pid == 0)
+            sleep_for_ever(NULL);
+        usleep(100);
+        kill(pid, SIGKILL);
+        usleep(100);
+        if (status_of(pid) != -1)
+            return 1;
+    }
+    return 0;
+}
+
+// The kernel ends the child of a child.
+static int parent_ends(void) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            sleep_for_ever(NULL);
+        }
+        usleep(100);
+        _exit(3);
+    }
+    const int status = status_of(pid);
+    usleep(1000);
+    return status != 3;
 }
 
 static int child_crashes(void) {
@@ -204,12 +246,20 @@ static int wrong_alarm(void) {
 static const struct {
     const char *name;
     int (*function)(void);
-} PROGRAMS[] = {{"fork", forks},          {"wrong-fork", wrong_fork},
-                {"spawn", spawn},         {"shell", shell},
-                {"kill", kills},          {"wrong-child", child_crashes},
-                {"sigsuspend", suspends}, {"wrong-pause", wrong_pause},
-                {"sigchld", sigchld},     {"timers", timers},
-                {"counter", counter},     {"wrong-alarm", wrong_alarm}};
+} PROGRAMS[] = {{"fork", forks},
+                {"wrong-fork", wrong_fork},
+                {"spawn", spawn},
+                {"shell", shell},
+                {"kill", kills},
+                {"wrong-child", child_crashes},
+                {"sigsuspend", suspends},
+                {"wrong-pause", wrong_pause},
+                {"sigchld", sigchld},
+                {"timers", timers},
+                {"counter", counter},
+                {"wrong-alarm", wrong_alarm},
+                {"kill-threads", kills_threads},
+                {"parent-ends", parent_ends}};
 
 int main(int argc, char *argv[]) {
     for (size_t i = 0; argc > 1 && i < sizeof(PROGRAMS) / sizeof(*PROGRAMS); i++)
