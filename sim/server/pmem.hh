@@ -86,6 +86,7 @@ class PmemFile {
     bool is_same(const struct stat &other) const;
     bool is_deleted() const;
     const std::string &path() const { return path_; }
+    void set_path(const std::string &path) { path_ = path; }
     // Records the words that the writer has written, if the file has a history.
     void record(uint64_t offset, uint64_t length, uint32_t writer);
     // Makes the writes of the writer persistent; without a history, or if it is 0, the present
@@ -161,10 +162,13 @@ class PmemFiles : public Persistence {
     const std::vector<Mapping> &mappings_of(int pid, uint64_t address, size_t length);
     template <class Use> void for_each_part(int pid, uint64_t address, size_t length, Use use);
     void find_replaced();
+    void persist_candidates(int pid, uint64_t address, size_t length);
     bool has_history_ = false;
     bool has_region(const PmemFile &file) const;
     std::multimap<unsigned, std::string> paths_;               // by host
     std::multimap<unsigned, std::unique_ptr<PmemFile>> files_; // by host, also replaced ones
+    // Other files, parts of which programs have made persistent: one may get a path of --pmem.
+    std::vector<std::unique_ptr<PmemFile>> candidates_;
     std::map<int, Process> processes_; // processes with regions in files
 };
 

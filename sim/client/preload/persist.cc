@@ -26,8 +26,10 @@
 
 namespace {
 
+enum Match { IS_SAME, IS_ON_SAME_DEVICE };
+
 // Compares with the files that have these paths now: a program may replace a file by another.
-bool is_persistent(const struct stat &status) {
+bool is_persistent(const struct stat &status, Match match = IS_SAME) {
     const char *end;
     for (const char *path = settings().persistent; (end = strstr(path, "//")) != nullptr;
          path = end + 2) {
@@ -35,15 +37,19 @@ bool is_persistent(const struct stat &status) {
         struct stat named;
         snprintf(name, sizeof(name), "%.*s", static_cast<int>(end - path), path);
         if (stat(name, &named) == 0 && named.st_dev == status.st_dev &&
-            named.st_ino == status.st_ino)
+            (match == IS_ON_SAME_DEVICE || named.st_ino == status.st_ino))
+            return true;
+        *(strrchr(name, '/') + 1) = '\0'; // there may be no file now
+        if (match == IS_ON_SAME_DEVICE && stat(name, &named) == 0 &&
+            named.st_dev == status.st_dev)
             return true;
     }
     return false;
 }
 
-bool is_persistent(int fd, struct stat &status) {
+bool is_persistent(int fd, struct stat &status, Match match = IS_SAME) {
     const int error = errno;
-    const bool result = fd >= 0 && fstat(fd, &status) == 0 && is_persistent(status);
+    const bool result = fd >= 0 && fstat(fd, &status) == 0 && is_persistent(status, match);
     errno = error;
     return result;
 }
@@ -89,10 +95,12 @@ void persist(const void *address, size_t length) {
     errno = error;
 }
 
-// Makes the whole file persistent: write() changes it without a mapping of the program.
+// Makes the whole file persistent: write() changes it without a mapping of the program. Another
+// file on the same device may get the path of a --pmem file later.
 void persist_file(int fd) {
     struct stat status;
-    if (!is_persistent(fd, status) || status.st_size == 0)
+    if (!is_persistent(fd, status, IS_ON_SAME_DEVICE) || !S_ISREG(status.st_mode) ||
+        status.st_size == 0)
         return;
     const auto size = static_cast<size_t>(status.st_size);
     char path[64]; // fd may be open for writing alone, and a mapping reads

@@ -43,6 +43,9 @@ CORRECT += [("bash", "bash -c 'read -r line </proc/self/stat && (exit 0) && echo
 CORRECT += [(f"processes {name}", f"--live 100s --seeds 1-20 {PROCESSES} {name}", "kill") for name in ("fork", "shell")]
 STORED = "--pmem memory --check '! grep -q stored $RDMA_SIM_OUT1 || grep -aq record memory'"
 CORRECT += [("persistent threads", f"{STORED} --seeds 1-20 {PERSISTENT} threads memory", faults) for faults in ("none", "power-off")]
+# Before the first schedule, the file is empty.
+WHOLE = "--pmem memory --faults power-off --check 'test ! -s memory || grep -aq \"^one record of three words\" memory'"
+CORRECT += [(f"persistent {name}", f"{WHOLE} --seeds 1-40 {PERSISTENT} {name} memory", "power-off") for name in ("replace", "remove", "map")]
 CORRECT += [("direct_calls sockets", both(DIRECT, "sockets"), "none")]
 ENDS = ("wrong-end", "wrong-exit", "wrong-_exit", "wrong-quick_exit")
 # (name, arguments, finding)
@@ -66,6 +69,7 @@ WRONG += [(f"ipc {name}", f"{IPC} {name}", finding) for name, finding in (
 WRONG += [(f"direct_calls {name}", f"{DIRECT} {name}", finding) for name, finding in (
     ("wrong-futex", "host1 ends with status 1: line "),
     ("wrong-wake", "the programs wait for ever: host1 waits in pthread_join, host1 thread 2 waits in futex"))]
+WRONG += [("persistent wrong-replace", f"{WHOLE} --seeds 1-200 {PERSISTENT} wrong-replace memory", "the check fails")]
 
 
 class Controlled(unittest.TestCase):

@@ -45,10 +45,42 @@ static int threads(const char *path) {
     return puts("stored") < 0 || fflush(stdout) != 0;
 }
 
+// Linux keeps the old or the new content of the file if the new one was synchronized before.
+static int replace(const char *path, int is_synchronized) {
+    char name[4096];
+    snprintf(name, sizeof(name), "%s.XXXXXX", path);
+    const int fd = mkstemp(name);
+    if (fd < 0 || write(fd, RECORD, sizeof(RECORD)) != sizeof(RECORD) ||
+        (is_synchronized && fsync(fd) != 0) || close(fd) != 0)
+        return 1;
+    return rename(name, path) != 0;
+}
+static int replaces(const char *path) {
+    return replace(path, 1);
+}
+static int wrong_replaces(const char *path) {
+    return replace(path, 0);
+}
+// There is no file with the path for a while.
+static int removes(const char *path) {
+    return unlink(path) != 0 || replace(path, 1) != 0;
+}
+// By a mapping instead of write() and fsync().
+static int maps(const char *path) {
+    char name[4096];
+    snprintf(name, sizeof(name), "%s.new", path);
+    store(map(name));
+    return rename(name, path) != 0;
+}
+
 static const struct {
     const char *name;
     int (*function)(const char *path);
-} PROGRAMS[] = {{"threads", threads}};
+} PROGRAMS[] = {{"threads", threads},
+                {"replace", replaces},
+                {"wrong-replace", wrong_replaces},
+                {"remove", removes},
+                {"map", maps}};
 
 int main(int argc, char *argv[]) {
     for (size_t i = 0; argc > 2 && i < sizeof(PROGRAMS) / sizeof(*PROGRAMS); i++)
