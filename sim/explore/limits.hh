@@ -13,6 +13,7 @@
 
 constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
 constexpr uint64_t MAX_REQUESTS = 200'000; // of a schedule
+constexpr unsigned MANY_WAITS = 500;       // of each program that waits for ever
 constexpr uint64_t MAX_TRIES = 300;        // how many shorter schedules run
 constexpr int MAX_TURN = 10'000;           // milliseconds of real time
 

@@ -185,12 +185,24 @@ std::string Schedule::waiting() const {
     return all;
 }
 
+// With --live, that time is the limit. A program that has waited a few times will continue,
+// although others, such as one with a periodic message, wait often meanwhile.
+bool Schedule::is_idle() const {
+    const auto waits_forever = [](const Process &process) {
+        return !process.is_alive || process.has_ended || process.wait.until == NEVER ||
+               process.timed_waits >= MANY_WAITS;
+    };
+    if (settings_.live != 0 && is_healed())
+        return false;
+    return ::is_idle(server_->fabric().now() - progress_at_, requests_ - progress_requests_,
+                     faults != 0) &&
+           (faults != 0 || std::ranges::all_of(processes_, waits_forever));
+}
+
 // Returns false if the programs wait forever.
 bool Schedule::pass_time() {
     const uint64_t next = next_time();
-    const bool waits_forever = server_->fabric().next_timer() == NEVER &&
-                               ::is_idle(server_->fabric().now() - progress_at_,
-                                         requests_ - progress_requests_, faults != 0);
+    const bool waits_forever = server_->fabric().next_timer() == NEVER && is_idle();
     const uint64_t deadline = server_->fabric().next_deadline();
     if (next < deadline && !waits_forever) {
         advance(next);
@@ -304,7 +316,7 @@ void Schedule::run_turn(Process &process) {
     current_ = process.index;
     process.is_signaled = false;
     if (++requests_ > MAX_REQUESTS) {
-        if (faults != 0)
+        if (faults != 0 && (settings_.live == 0 || !is_healed()))
             return stop_waiting();
         return record_finding("the programs do not end within 200000 calls");
     }

@@ -39,6 +39,7 @@ CORRECT += [(f"ipc {name}", f"{IPC} {name}", "none")
             for name in ("flock", "fcntl", "open-file", "lockf", "close", "poll-lock", "posix-queue", "queue", "semaphore", "shared-memory",
                          "interrupted", "time-limits", "pipes", "printing", "large-write", "files", "messages")]
 CORRECT += [("bash", "bash -c 'read -r line </proc/self/stat && (exit 0) && echo $line | cat'", "none")]
+CORRECT += [("processes wait-long", f"--seeds 1-2 --live 10000s {PROCESSES} wait-long", faults) for faults in ("none", "freeze")]
 # The last command is killed, and its children with it.
 CORRECT += [(f"processes {name}", f"--live 100s --seeds 1-20 {PROCESSES} {name}", "kill") for name in ("fork", "shell")]
 STORED = "--pmem memory --check '! grep -q stored $RDMA_SIM_OUT1 || grep -aq record memory'"

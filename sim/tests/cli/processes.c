@@ -132,6 +132,22 @@ static int parent_ends(void) {
     return status != 3;
 }
 
+// Waits for 1500 s in all, while each child writes a byte from time to time, for ever.
+static int waits_long(void) {
+    pid_t children[3];
+    int ends[2], is_wrong = pipe(ends) != 0;
+    for (int i = 0; i < 3; i++) {
+        children[i] = fork();
+        while (children[i] == 0 && write(ends[1], "", 1) == 1)
+            usleep(250000);
+    }
+    for (int i = 0; i < 100; i++)
+        poll(NULL, 0, 15000);
+    for (int i = 0; i < 3; i++)
+        is_wrong |= kill(children[i], SIGKILL) != 0 || status_of(children[i]) != -1;
+    return is_wrong;
+}
+
 static int child_crashes(void) {
     if (fork() == 0)
         abort();
@@ -259,7 +275,8 @@ static const struct {
                 {"counter", counter},
                 {"wrong-alarm", wrong_alarm},
                 {"kill-threads", kills_threads},
-                {"parent-ends", parent_ends}};
+                {"parent-ends", parent_ends},
+                {"wait-long", waits_long}};
 
 int main(int argc, char *argv[]) {
     for (size_t i = 0; argc > 1 && i < sizeof(PROGRAMS) / sizeof(*PROGRAMS); i++)
