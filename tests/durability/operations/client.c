@@ -104,6 +104,7 @@ static void report_message(const struct rpma_work *one) {
         is_write ? 0 : checksum(local + one->local.offset, one->local.len)};
     report_sent(first_word / WORDS_OF_AREA, &message);
     messages++;
+    may_repeat = false;
 }
 
 static bool may_send(void) {
@@ -144,10 +145,12 @@ static size_t place_before(const struct change *change) {
 static void add_read(struct change *change) {
     change->is_read = safe[change->first] && below(2);
     change->before = words[change->first];
-    if (change->is_read)
-        add_work((struct rpma_work){.type = RPMA_WORK_READ,
-                                    .local = {mr, place_before(change), sizeof(change->before)},
-                                    .remote_offset = area + change->first * sizeof(uint64_t)});
+    if (!change->is_read)
+        return;
+    may_repeat = false;
+    add_work((struct rpma_work){.type = RPMA_WORK_READ,
+                                .local = {mr, place_before(change), sizeof(change->before)},
+                                .remote_offset = area + change->first * sizeof(uint64_t)});
 }
 
 static void check_reads(void) {
@@ -182,6 +185,7 @@ static void add_change(unsigned index) {
     struct rpma_work one;
     if (counts) { // the first change of a round only, so that the result is known
         change->count = 1;
+        may_repeat = false;
         one = (struct rpma_work){
             .type = RPMA_WORK_FETCH_ADD, .local = {mr, RESULT, 8}, .value = change->value[0]};
         if (below(2)) {
@@ -226,6 +230,7 @@ static void add_commit(unsigned flushed) {
         if (one.type == RPMA_WORK_FETCH_ADD)
             one.value = value - words[COUNTER];
     }
+    may_repeat = false;
     struct change *const commit = &changes[change_count++];
     *commit = (struct change){.first = COUNTER, .count = 1, .value = {value}};
     add_operation(one, commit);
@@ -277,6 +282,7 @@ static void run_round(void) {
         change_peer_cfg();
     work_count = 0;
     change_count = 1 + below(CHANGES_MAX);
+    may_repeat = true;
     for (unsigned i = 0; i < change_count; i++) {
         if (may_send())
             add_message();

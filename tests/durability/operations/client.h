@@ -36,6 +36,7 @@ extern bool is_emulated;
 // The operations have the numbers 1, 2 ... as their contexts.
 extern struct rpma_work work[WORK_MAX];
 extern unsigned work_count;
+extern bool may_repeat; // the operations of the round have the same effect if they run twice
 
 void start_posting(const struct completions *completions, unsigned send_queue_size);
 void stop_posting(void);

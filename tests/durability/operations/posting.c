@@ -18,6 +18,7 @@ struct rpma_mr_remote *targets[REGIONS + 2];
 bool is_emulated;
 struct rpma_work work[WORK_MAX];
 unsigned work_count;
+bool may_repeat;
 
 static struct completions queue;
 static struct rpma_batch *batch;
@@ -227,6 +228,29 @@ static void check_batch_refused(void) {
     permit_persistent();
 }
 
+static void post_whole_batch(void) {
+    uint32_t posted = 0;
+    for (unsigned left = work_count; left > 0; left -= posted) {
+        const int ret = rpma_batch_post(batch, &posted);
+        check_posted(ret, posted, left, "rpma_batch_post");
+    }
+}
+
+static void change_sources(void) {
+    for (char *byte = local + SOURCE; byte < local + RESULT; byte++)
+        *byte = (char)~*byte;
+}
+
+// A batch that is posted again has the data that the memory contains then.
+static void post_with_other_data(void) {
+    change_sources();
+    post_whole_batch();
+    await_all();
+    change_sources();
+    posted_number -= work_count;
+    polled = posted_number;
+}
+
 // Prepares another operation at times, and replaces it. The batch is used again.
 static void post_batch(void) {
     const struct rpma_work other = {.type = below(2) ? RPMA_WORK_FLUSH : RPMA_WORK_READ,
@@ -249,11 +273,9 @@ static void post_batch(void) {
         CALL(rpma_batch_set(batch, replaced, &work[replaced]));
     if (below(3) == 0)
         below(2) ? permit_persistent() : check_batch_refused();
-    uint32_t posted = 0;
-    for (unsigned left = work_count; left > 0; left -= posted) {
-        const int ret = rpma_batch_post(batch, &posted);
-        check_posted(ret, posted, left, "rpma_batch_post");
-    }
+    if (may_repeat && below(2))
+        post_with_other_data();
+    post_whole_batch();
 }
 
 void post_all(void) {
