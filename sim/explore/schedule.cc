@@ -55,11 +55,26 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
         process.command = &command;
         process.index = processes_.size();
         process.number = static_cast<unsigned>(processes_.size()) + 1;
-        process.name = "host" + std::to_string(command.host);
-        if (std::ranges::count(settings_.commands, command.host, &Command::host) > 1)
-            process.name += std::string(" ") + basename(command.argv[0]);
+        process.name = name_of(command);
         processes_.push_back(process);
     }
+}
+
+// The number of the host, and, if it has several commands, the name of the program; if several
+// of them have this name, also a number from 1.
+std::string Schedule::name_of(const Command &command) const {
+    std::string name = "host" + std::to_string(command.host);
+    if (std::ranges::count(settings_.commands, command.host, &Command::host) == 1)
+        return name;
+    const std::string program = basename(command.argv[0]);
+    name += " " + program;
+    size_t namesakes = 0, number = 0;
+    for (const Command &other : settings_.commands) {
+        namesakes += other.host == command.host && basename(other.argv[0]) == program;
+        if (&other == &command)
+            number = namesakes;
+    }
+    return namesakes == 1 ? name : name + " #" + std::to_string(number);
 }
 
 Schedule::~Schedule() {

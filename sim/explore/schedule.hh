@@ -147,6 +147,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     std::vector<Sockets::Owner> owners();
     void transmit(Process &process, const std::vector<std::byte> &request);
     // schedule.cc
+    std::string name_of(const Command &command) const;
     bool step(); // returns false if no program runs
     uint64_t can_start_at(const Process &process) const;
     void permit_starts();

@@ -49,6 +49,8 @@ class Distributed(explored.InDirectory):
                 output, status = explore(*options, "--seeds", seeds, *commands(name, "wrong", clients))
                 self.assertIn(f"FOUND: {finding}" if clients != 2 else finding, output)
                 if clients == 2:
+                    for number in 1, 2:
+                        self.assertIn(f"host2 sim-distributed #{number} starts\n", output)
                     self.assertRegex(output, r"fetch and add wr_id=\d+ of host2 QP \d+: 1 becomes 2\n")
                 self.assertEqual(status, 1)
                 output, status = explore(*options, "--seeds", f"1-{SEEDS}", *commands(name, "fixed", clients))
