@@ -280,7 +280,7 @@ void listener_of_any_address_is_listed_on_its_host(void **) {
     CmListen listen = {};
     listen.id = id.id;
     assert_int_equal(call(listen, route), 0);
-    for (const unsigned host : {1, 2}) {
+    for (const unsigned host : {1U, 2U}) {
         NetlinkRequest request(RDMA_NLDEV_CMD_RES_CM_ID_GET, NLM_F_DUMP,
                                {{RDMA_NLDEV_ATTR_DEV_INDEX, 0}});
         assert_int_equal(request.call(host), 0);
