@@ -162,6 +162,7 @@ class PmemFiles : public Persistence {
     const std::vector<Mapping> &mappings_of(int pid, uint64_t address, size_t length);
     template <class Use> void for_each_part(int pid, uint64_t address, size_t length, Use use);
     void find_replaced();
+    std::unique_ptr<PmemFile> open_later(const std::string &path, std::string &error) const;
     void persist_candidates(int pid, uint64_t address, size_t length);
     bool has_history_ = false;
     bool has_region(const PmemFile &file) const;

@@ -32,6 +32,15 @@ std::string PmemFiles::ids(unsigned host) const {
     return all;
 }
 
+// Opens a file that a program has created, or returns NULL and the error.
+std::unique_ptr<PmemFile> PmemFiles::open_later(const std::string &path,
+                                                std::string &error) const {
+    std::unique_ptr<PmemFile> file = PmemFile::open(path, error, PmemFile::NOT_PERSISTENT);
+    if (file && has_history_)
+        file->keep_history();
+    return file;
+}
+
 // Makes parts of other files persistent, which open() can find.
 void PmemFiles::persist_candidates(int pid, uint64_t address, size_t length) {
     for_each_mapping(std::to_string(pid), [&](const Line &line) {
@@ -46,12 +55,9 @@ void PmemFiles::persist_candidates(int pid, uint64_t address, size_t length) {
         auto found = std::ranges::find_if(candidates_, is_line);
         if (found == candidates_.end()) {
             std::string error;
-            std::unique_ptr<PmemFile> file =
-                PmemFile::open(line.path, error, PmemFile::NOT_PERSISTENT);
+            std::unique_ptr<PmemFile> file = open_later(line.path, error);
             if (!file || !is_line(file))
                 return;
-            if (has_history_)
-                file->keep_history();
             candidates_.push_back(std::move(file));
             found = std::prev(candidates_.end());
         }
@@ -76,12 +82,10 @@ void PmemFiles::find_replaced() {
             file = std::move(*candidate);
             file->set_path(path);
         } else {
-            file = PmemFile::open(path, error, PmemFile::NOT_PERSISTENT);
+            file = open_later(path, error);
         }
         if (!file)
             throw Failure("--pmem " + path + ", which a program has replaced: " + error);
-        if (has_history_)
-            file->keep_history();
         std::erase_if(candidates_,
                       [](const auto &each) { return !each || each->is_deleted(); });
         std::erase_if(files_, [&](const auto &each) {
