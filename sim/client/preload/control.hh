@@ -34,9 +34,10 @@ inline void yield_before(const char *function) {
     if (has_threads())
         wait_for_turn(Wait::YIELD, NEVER, function);
 }
+// streams.cc: the thread writes to a stream, for whose lock others would wait without a turn.
+bool keeps_stream();
 // The same after a call that releases an object: another thread may use the object, or its
 // memory, before this one continues.
-bool keeps_stream(); // streams.cc: it would wait for a lock without its turn
 inline void yield_after(const char *function) {
     if (is_on() && !keeps_stream())
         yield_before(function);

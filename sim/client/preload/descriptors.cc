@@ -90,10 +90,8 @@ class Blocking {
         const int option = (events & POLLIN) != 0 ? SO_RCVTIMEO : SO_SNDTIMEO;
         timeval limit = {};
         socklen_t size = sizeof(limit);
-        if (getsockopt(fd, SOL_SOCKET, option, &limit, &size) == 0 &&
-            (limit.tv_sec != 0 || limit.tv_usec != 0))
-            until_ = now() + static_cast<uint64_t>(limit.tv_sec) * SECOND +
-                     static_cast<uint64_t>(limit.tv_usec) * 1000;
+        if (getsockopt(fd, SOL_SOCKET, option, &limit, &size) == 0 && nanoseconds(limit) != 0)
+            until_ = now() + nanoseconds(limit);
     }
     // Returns false, with errno, after the time limit of the socket or a handler.
     bool wait() const {

@@ -178,14 +178,6 @@ __attribute__((constructor)) void begin(int, char **argv) {
     replace_standard_streams();
 }
 
-uint64_t nanoseconds(const timespec &time) {
-    return static_cast<uint64_t>(time.tv_sec) * SECOND + static_cast<uint64_t>(time.tv_nsec);
-}
-
-timespec to_timespec(uint64_t time) {
-    return {static_cast<time_t>(time / SECOND), static_cast<long>(time % SECOND)};
-}
-
 uint64_t read_clock() {
     if (++clock_reads >= MAX_CLOCK_READS)
         wait_for_turn(Wait::POLL, NEVER, "a loop that reads the clock");

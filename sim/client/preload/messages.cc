@@ -17,10 +17,6 @@ namespace {
 
 constexpr unsigned MOST = 1024; // UIO_MAXIOV
 
-uint64_t nanoseconds(const timespec &time) {
-    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 +
-           static_cast<uint64_t>(time.tv_nsec);
-}
 uint64_t monotonic_time() {
     timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);

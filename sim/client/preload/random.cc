@@ -23,10 +23,13 @@ uint64_t random_state;
 unsigned threads;                // that the process has started
 __thread unsigned thread_number; // 0: the first one
 
+uint64_t next(uint64_t &state) {
+    return state = state * 6364136223846793005 + 1;
+}
+
 void fill(void *to, size_t size) {
     for (size_t i = 0; i < size; i++)
-        static_cast<uint8_t *>(to)[i] =
-            static_cast<uint8_t>((random_state = random_state * 6364136223846793005 + 1) >> 56);
+        static_cast<uint8_t *>(to)[i] = static_cast<uint8_t>(next(random_state) >> 56);
 }
 
 // Another sequence, so that a file that exists already changes no random number.
@@ -44,8 +47,7 @@ template <class Make> int make_named(char *name, int suffix, Make make) {
     }
     int result = -1;
     for (int i = 0; i < ATTEMPTS && result < 0; i++) {
-        name_state = name_state * 6364136223846793005 + 1;
-        uint64_t rest = name_state >> 20;
+        uint64_t rest = next(name_state) >> 20;
         for (int digit = 0; digit < DIGITS; digit++, rest /= 26)
             digits[digit] = static_cast<char>('a' + rest % 26);
         result = make(name);

@@ -106,18 +106,8 @@ struct Timer {
 Timer alarm_timer = {NEVER, 0, SIGALRM, -1, {}, nullptr};
 Timer *timers = &alarm_timer;
 
-uint64_t nanoseconds(const timeval &time) {
-    return static_cast<uint64_t>(time.tv_sec) * SECOND +
-           static_cast<uint64_t>(time.tv_usec) * 1000;
-}
-uint64_t nanoseconds(const timespec &time) {
-    return static_cast<uint64_t>(time.tv_sec) * SECOND + static_cast<uint64_t>(time.tv_nsec);
-}
 uint64_t left_of(const Timer &timer) {
     return timer.at == NEVER ? 0 : timer.at > now() ? timer.at - now() : 1;
-}
-timespec to_timespec(uint64_t time) {
-    return {static_cast<time_t>(time / SECOND), static_cast<long>(time % SECOND)};
 }
 void set(Timer &timer, uint64_t first, uint64_t interval) {
     timer.at = first == 0 ? NEVER : now() + first;

@@ -308,7 +308,7 @@ void dead_process_is_reported_to_its_peer(void **) {
     assert_int_equal(pair.server.accept(pair.passive), EINVAL);
 }
 
-// cm.c, cm_process_send_error(): nobody replies to it with an RTU.
+// cm.c, cm_process_send_error(): no RTU follows, because the ID that would send it is gone.
 void reply_to_a_destroyed_id_expires(void **) {
     CmPair pair("rxe");
     pair.request();
