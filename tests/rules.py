@@ -251,6 +251,14 @@ def check_documents():
                 yield f"{name}: there is no {path}"
 
 
+def check_installed_examples():
+    """examples/meson.build, which installs the sources of the examples, names each folder of them."""
+    build = read(ROOT / "examples/meson.build")
+    for name in sorted({path.split("/")[1] for path in tracked() if re.match(r"examples/.*/README\.md$", path)}):
+        if f"'{name}'" not in build and f"'{name}/" not in build:
+            yield f"examples/meson.build does not install examples/{name}"
+
+
 def check_suites():
     """tests/README.md lists the suites that `meson test` leaves out."""
     left_out = set(re.findall(r"'(\w+)'", re.search(r"exclude_suites: \[(.*?)\]", read(ROOT / "tests/meson.build"))[1]))
