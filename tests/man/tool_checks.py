@@ -198,7 +198,9 @@ APROPOS_WORDS = {
     "percentiles": "rpma-perf", "valgrind": "rpma_testing", "io_uring": "rpma_tutorial", "epoll": "rpma_tutorial",
     "static linking": "rpma_upgrading", "musl": "rpma_upgrading", "support": "rpma_upgrading", "pod": "rpma_processes",
     "crash consistency": "rpma_memory_model", "threads": "rpma_processes", "coroutines": "rpma_cpp", "index": "rpma_index",
-    "Python": "rpma_python", "on-demand paging": "rpma_utils_ibv_context_is_odp_capable", "completion queue": "rpma_cq_new",
+    "UCX": "librpma", "EFA": "rpma_devices", "battery": "rpma_pmem", "counters": "rpma_network", "DSCP": "rpma_network",
+    "Rust": "rpma_processes", "Go": "rpma_processes", "gtest": "rpma_testing", "unit test": "rdma-sim-test",
+    "vulnerability": "rpma_security", "Python": "rpma_python", "on-demand paging": "rpma_utils_ibv_context_is_odp_capable", "completion queue": "rpma_cq_new",
 }
 
 

@@ -76,28 +76,37 @@ def check_addresses(book):
                     yield f"man/{page.name}:{line.number}: RPMA_E_NO_EVENT: {name} is missing"
 
 
-def named(source):
-    """{part of rpma_errors(7): the codes, statuses or events that it explains}"""
+def statuses():
+    """The statuses of completions, in the order of their numbers."""
     if not VERBS.exists():
         raise tool_checks.Missing("infiniband/verbs.h is not installed: run tools/setup library")
-    statuses = re.search(r"enum ibv_wc_status \{(.*?)\}", VERBS.read_text(encoding="utf-8"), re.S).group(1)
+    return re.findall(r"IBV_WC_\w+", re.search(r"enum ibv_wc_status \{(.*?)\}", VERBS.read_text(encoding="utf-8"), re.S).group(1))
+
+
+def named(source):
+    """{part of rpma_errors(7): the codes, statuses or events that it explains}"""
     types = contract.read_table(source / "contract/types.tsv")
     events = {name: {row["member"] for row in types if (row["kind"], row["name"]) == ("enumerator", name)}
               for name in ("rpma_conn_event", "rpma_peer_event_type")}
     return {"Codes": {code["name"] for code in public_header.read_codes()},
-            "Statuses of completions": set(re.findall(r"IBV_WC_\w+", statuses)),
+            "Statuses of completions": set(statuses()),
             "Events of a connection": events["rpma_conn_event"],
             "Events of a device": events["rpma_peer_event_type"]}
 
 
 def check_codes(book):
-    """rpma_errors(7) has each code, status and event, and each error number with advice."""
+    """rpma_errors(7) has each code, each status with its number, each event, and each error number with advice."""
     page = next(page for page in book.pages if page.name == "rpma_errors.7")
     for part, wanted in named(book.source).items():
         heads = [word for head, _ in items(page.part(part)) for word in head]
         found = [word for word in heads if re.fullmatch(r"(?:RPMA|IBV)_\w+", word)]
         for name in sorted(wanted ^ set(found)) + sorted({name for name in found if found.count(name) > 1}):
             yield f"man/{page.name}: {part}: {name} is {'missing' if name in wanted - set(found) else 'wrong'}"
+    shown = [(name, number) for head, _ in items(page.part("Statuses of completions"))
+             for name, number in zip(head, head[2:] + ["", ""]) if name.startswith("IBV_WC_")]
+    for name, number in shown:
+        if number != (wanted := f"({statuses().index(name)})"):
+            yield f"man/{page.name}: {name} needs its number {wanted}"
     table = re.search(r"causes\[\] = \{(.*?)\n\};", (book.source / "src/verbs/causes.cc").read_text(encoding="utf-8"), re.S).group(1)
     heads = {word for head, _ in items(page.part("Error numbers of the provider")) for word in head}
     for name in sorted(set(re.findall(r"\bE[A-Z0-9]+\b", table)) - heads):
