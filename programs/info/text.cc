@@ -133,11 +133,12 @@ void Lines::port(const Json &port) {
 
 void Lines::limits(const Json &limits, const Json &defaults) {
     static constexpr struct {
-        const char *label, *limit, *object, *setting;
+        const char *label, *limit, *object;
+        const char *setting; // nullptr: the size that the queues need
     } ROWS[] = {
         {"send queue", "sq_size", "connection", "sq_size"},
         {"receive queue", "rq_size", "connection", "rq_size"},
-        {"completion queue", "cq_size", "connection", "cq_size"},
+        {"completion queue", "cq_size", "connection", nullptr},
         {"shared receives", "srq_size", "shared_receive_queue", "rq_size"},
         {"SGEs", "max_sge", "connection", "max_sge"},
         {"SGEs of a read", "max_read_sge", "connection", "max_sge"},
@@ -149,7 +150,9 @@ void Lines::limits(const Json &limits, const Json &defaults) {
                                     limits.at(each.limit).is_null()
                                         ? "unknown, because no queue pair can be created"
                                         : "at most " + text_at(limits, each.limit),
-                                    text_at(defaults.at(each.object), each.setting)));
+                                    each.setting == nullptr
+                                        ? "as needed"
+                                        : text_at(defaults.at(each.object), each.setting)));
     row("reads and atomics", expand("at most {max_qp_init_rd_atom} outstanding as the "
                                     "initiator, {max_qp_rd_atom} as the target",
                                     limits));
