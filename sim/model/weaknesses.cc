@@ -61,8 +61,8 @@ Weaknesses only(const WeaknessKind &kind) {
 
 std::string list_weaknesses() {
     std::string list =
-        "--strong NAME[,NAME] turns weaknesses of devices off, which a correct\n"
-        "program stands. Those with a star act only where a schedule of explore\n"
+        "--strong NAME[,NAME] turns weaknesses of devices off, with which a\n"
+        "correct program works. Those with a star act only where a schedule of explore\n"
         "chooses them, the others in each run.\n\n";
     size_t width = 0;
     for (const WeaknessKind &each : WEAKNESSES)
