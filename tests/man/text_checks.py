@@ -129,12 +129,18 @@ def check_news(book):
 
 
 def check_repeated(book):
-    """README.md has the cost of a write from docs/performance.md, and rpma_security(7) lists each
-    usage that, by rpma_mr_reg(3), allows remote access."""
+    """README.md has the cost of a write from docs/performance.md, whose text has the differences of its table, and
+    rpma_security(7) lists each usage that, by rpma_mr_reg(3), allows remote access."""
     readme, measured = ((book.source / name).read_text(encoding="utf-8") for name in ("README.md", "docs/performance.md"))
     verbs, calls = map(int, re.search(r"\| write \| (\d+) \| (\d+) \|", measured).groups())
     if f"costs the processor {calls} instructions, {calls - verbs} more than bare verbs" not in readme:
         yield f"README.md: the cost of a write is {calls} instructions, {calls - verbs} more than verbs (docs/performance.md)"
+    for row, text in (("connection created and deleted, in the library", "connection takes {0} more in the library**, {1} in the packages"),
+                      ("… with the log off, the whole call", "a refused write takes {3}, {2} fewer than in the original")):
+        found = re.search(rf"^\| {row} \| \S+ \|" + 4 * r" ([\d,]+) \|", measured, flags=re.M)
+        ours, packaged, _, original = (int(number.replace(",", "")) for number in found.groups())
+        if (wanted := text.format(ours - original, packaged - original, original - packaged, packaged)) not in measured:
+            yield f"docs/performance.md: {wanted!r} is missing, by its table"
     pages = {page.name: page for page in book.pages}
     listed = {arg for line in pages["rpma_security.7"].part("What a descriptor gives away") for arg in line.args}
     usage = None
