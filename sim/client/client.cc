@@ -3,15 +3,14 @@
 
 #include "client.hh"
 
-#include "../protocol/mappings.hh"
+#include "../protocol/mailbox.hh"
 #include "end_run.hh"
+#include "memory_thread.hh"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -230,107 +229,17 @@ int exchange_in_ring(rdma_sim_message *message) {
     return ring->error;
 }
 
-bool transfer(int fd, void *bytes, size_t length, bool is_write) {
-    for (size_t done = 0; done < length;) {
-        char *const at = static_cast<char *>(bytes) + done;
-        const ssize_t n = restarted([&] {
-            return is_write ? write(fd, at, length - done) : read(fd, at, length - done);
-        });
-        if (n <= 0)
-            return false;
-        done += static_cast<size_t>(n);
-    }
-    return true;
-}
-
-// Moves bytes between the memory of the process and `bytes` through a pipe, because its system
-// calls report a bad address without a signal.
-int32_t access_memory(const int pipe[2], const MemoryRequest &request, char *bytes) {
-    void *const address = reinterpret_cast<void *>(request.address);
-    const bool is_write = request.kind == MemoryRequest::WRITE;
-    for (size_t done = 0; done < request.length;) {
-        const size_t n = request.length - done < 4096 ? request.length - done : 4096;
-        void *const at = static_cast<char *>(address) + done;
-        void *const from = is_write ? bytes + done : at;
-        void *const to = is_write ? at : bytes + done;
-        const ssize_t put = write(pipe[1], from, n);
-        const ssize_t got = put > 0 ? read(pipe[0], to, static_cast<size_t>(put)) : -1;
-        if (got < 0 && put > 0)
-            transfer(pipe[0], bytes, static_cast<size_t>(put), false); // empties the pipe
-        if (got <= 0)
-            return EFAULT;
-        done += static_cast<size_t>(got);
-    }
-    return 0;
-}
-
-int32_t check_memory(const MemoryRequest &request) {
-    const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (maps < 0)
-        return errno;
-    const int error = check_mappings(maps, request.address, request.address + request.length,
-                                     request.kind == MemoryRequest::CHECK_WRITABLE);
-    close(maps);
-    return error;
-}
-
-struct MemoryThread {
-    int fd, through[2];
-};
-MemoryThread memory_thread = {-1, {-1, -1}};
-
-void *serve_memory(void *) {
-    const auto [fd, through] = memory_thread;
-    static char bytes[MemoryRequest::MAX];
-    MemoryRequest request;
-    while (transfer(fd, &request, sizeof(request), false)) {
-        if (request.kind == MemoryRequest::WRITE && !transfer(fd, bytes, request.length, false))
-            break;
-        int32_t error = request.kind >= MemoryRequest::CHECK
-                            ? check_memory(request)
-                            : access_memory(through, request, bytes);
-        if (!transfer(fd, &error, sizeof(error), true) ||
-            (request.kind == MemoryRequest::READ && !error &&
-             !transfer(fd, bytes, request.length, true)))
-            break;
-    }
-    close(through[0]);
-    close(through[1]);
-    close(fd);
-    return nullptr;
-}
-
 // Starts the thread that accesses the memory of this process for the fabric.
-int start_memory_thread(Hello hello, uint32_t session_number, uint32_t pid) {
-    hello.is_memory = 1;
-    hello.session = session_number;
-    hello.pid = pid;
-    Hello::Reply reply;
-    rdma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
-    int fd;
-    if (pipe2(memory_thread.through, O_CLOEXEC))
-        return errno;
-    int error = open_socket(fd);
-    if (!error) {
-        error = exchange(fd, &message);
-        close(fd);
-    }
-    if (!error && message.fd < 0)
-        error = EMFILE;
-    memory_thread.fd = message.fd;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
+int open_mailbox(int fd) {
+    OpenMailbox request = {};
+    Empty reply;
+    rdma_sim_message message{&request, sizeof(request), nullptr, 0,
+                             &reply,   sizeof(reply),   0,       -1};
+    int error = exchange(fd, &message);
     if (!error)
-        error = pthread_create(&thread, nullptr, serve_memory, nullptr);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (!error)
-        pthread_detach(thread);
-    const int unused[] = {message.fd, memory_thread.through[0], memory_thread.through[1]};
-    for (const int each : unused)
-        if (error && each >= 0)
-            close(each);
+        error = message.fd < 0 ? EMFILE : rdma_sim_start_memory_thread(message.fd);
+    if (message.fd >= 0)
+        close(message.fd);
     return error;
 }
 
@@ -354,15 +263,15 @@ int connect_process() {
     Hello::Reply reply;
     rdma_sim_message message{&hello, sizeof(hello), nullptr, 0, &reply, sizeof(reply), 0, -1};
     int error = exchange(fd, &message);
-    if (!error && reply.needs_memory_thread)
-        error = start_memory_thread(hello, reply.session, reply.pid);
+    if (!error && reply.needs_mailbox)
+        error = open_mailbox(fd);
     if (error) {
         close(fd);
         return error;
     }
     (has_connection_of_thread ? connection_of_thread : connection) = fd;
     session = reply.session;
-    has_memory_thread = reply.needs_memory_thread || has_memory_thread;
+    has_memory_thread = reply.needs_mailbox || has_memory_thread;
     if (!has_connection_of_thread)
         open_ring(fd);
     return 0;

@@ -60,8 +60,6 @@ int Verbs::hello(const Hello &request, Hello::Reply &reply) {
     }
     reply.session = caller_.session->number;
     reply.devices = static_cast<uint32_t>(caller_.session->host->devices.size());
-    reply.needs_memory_thread = caller_.needs_memory_thread;
-    reply.pid = static_cast<uint32_t>(caller_.pid);
     return 0;
 }
 

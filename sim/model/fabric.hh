@@ -44,7 +44,6 @@ struct Caller {
     Session *session = nullptr; // NULL until Hello
     bool owns_session = false;  // it created the session; a child of fork() joins it
     int pid = 0;
-    bool needs_memory_thread = false;
     uint32_t unanswered = 0; // units of a send without a reply; 0: the request has one
 };
 

@@ -19,7 +19,7 @@
 
 namespace sim {
 
-inline constexpr uint32_t PROTOCOL_VERSION = 1;
+inline constexpr uint32_t PROTOCOL_VERSION = 2;
 inline constexpr size_t MAX_MESSAGE = 65536;
 inline constexpr int EXIT_FAILED = 125;    // the exit status if the simulator itself fails
 inline constexpr uint32_t MAX_HOSTS = 254; // host N has 10.77.0.N
@@ -71,7 +71,8 @@ enum Op : uint32_t {
     OP_NETLINK,
     OP_MULTICAST,
     OP_OPEN_XRCD,
-    OP_OPEN_RING, // ring.hh
+    OP_OPEN_RING,    // ring.hh
+    OP_OPEN_MAILBOX, // mailbox.hh
     OP_TRANSMIT,
     OP_CM_FIRST = 100, // the connection manager: protocol_cm.hh
     OP_CM_LAST = 199,
@@ -94,25 +95,12 @@ template <uint32_t NUMBER> struct Request {
 struct Hello : Request<OP_HELLO> {
     uint32_t version = PROTOCOL_VERSION;
     uint32_t host, session;
-    uint64_t probe;          // the address of a word that holds PROBE
-    uint32_t is_memory, pid; // is_memory: a connection for the memory thread of process pid
+    uint64_t probe; // the address of a word that holds PROBE
     static constexpr uint64_t PROBE = 0x726d612d73696d21;
     struct Reply {
         uint32_t session, devices;
-        uint32_t needs_memory_thread; // the fabric cannot access the memory of the process
-        uint32_t pid;
+        uint32_t needs_mailbox; // the fabric does not access the memory of the process
     };
-};
-
-// A request of the fabric to a memory thread, on a stream. `length` bytes follow a request to
-// write. The reply is an error number (int32_t); `length` bytes follow it if a read succeeds.
-// The checks return EFAULT unless the range is mapped, and writable.
-struct MemoryRequest {
-    enum Kind : uint32_t { READ, WRITE, CHECK, CHECK_WRITABLE };
-    uint64_t address, length; // length: of data, at most MAX
-    Kind kind;
-    uint32_t unused = 0;
-    static constexpr uint32_t MAX = 32768;
 };
 
 // Describes a device of the process's host.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "../model/memory.hh"
+#include "../protocol/mailbox.hh"
 
 #include <memory>
 #include <sys/uio.h>
@@ -20,7 +21,7 @@ class ProcessMemory;
 // one, whatever its length.
 class Burst {
   public:
-    static constexpr size_t MAX_RANGES = 64, MAX_BYTES = 65536,
+    static constexpr size_t MAX_RANGES = Mailbox::MAX_RANGES, MAX_BYTES = Mailbox::MAX_BYTES,
                             MAX_LENGTH = 8192; // of one range: a longer one is copied alone
     void begin() { is_open_ = true; }
     void end();

@@ -61,6 +61,22 @@ void SharedEnvironment::lower(uint32_t channel) {
                       strerror(errno));
 }
 
+// ENOMEM: rdma-sim can map no more, which is no fault of the program.
+void *map_shared(const char *name, size_t size, int &fd) {
+    fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0)
+        return nullptr;
+    void *const mapped = ftruncate(fd, static_cast<off_t>(size))
+                             ? MAP_FAILED
+                             : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped != MAP_FAILED)
+        return mapped;
+    close(fd);
+    fd = -1;
+    errno = ENOMEM;
+    return nullptr;
+}
+
 // A process and rdma-sim can map 65530 ranges each (vm.max_map_count), but a device may have
 // more CQs: the rings of a session share mappings.
 Ring *SharedEnvironment::open_ring(uint32_t session, size_t bytes, RingPlace &place, int &fd) {
@@ -76,19 +92,9 @@ Ring *SharedEnvironment::open_ring(uint32_t session, size_t bytes, RingPlace &pl
     RingMemory made;
     made.session = session;
     made.size = std::max(bytes, SMALLEST << std::min<size_t>(of_session.size(), 6));
-    made.fd = memfd_create("rdma-sim-cq", MFD_CLOEXEC);
-    if (made.fd < 0)
+    void *const mapped = map_shared("rdma-sim-cq", made.size, made.fd);
+    if (!mapped)
         return nullptr;
-    void *const mapped =
-        ftruncate(made.fd, static_cast<off_t>(made.size))
-            ? MAP_FAILED
-            : mmap(nullptr, made.size, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
-    if (mapped == MAP_FAILED) { // rdma-sim can map no more, which is no fault of the program
-        close(made.fd);
-        fd = -1;
-        errno = ENOMEM;
-        return nullptr;
-    }
     made.base = static_cast<char *>(mapped);
     const uint64_t number = ++last_memory_;
     of_session.push_back(number);
@@ -152,18 +158,11 @@ ProcessMemory::ProcessMemory(int pid, Persistence *persistence, Burst *burst)
 }
 
 ProcessMemory::~ProcessMemory() {
-    use_thread(-1);
     if (burst_)
         burst_->forget(*this);
     for (const int fd : {file_, maps_})
         if (fd >= 0)
             close(fd);
-}
-
-void ProcessMemory::use_thread(int socket) {
-    if (thread_ >= 0)
-        close(thread_);
-    thread_ = socket;
 }
 
 bool ProcessMemory::is_accessible(uint64_t address) const {
@@ -178,37 +177,14 @@ bool ProcessMemory::is_accessible(uint64_t address) const {
            word == Hello::PROBE;
 }
 
-// The state of a process in /proc/PID/stat; 'X': it has ended, or ends now.
-static char state_of(int pid) {
-    char path[64], text[512];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    FILE *const opened = fopen(path, "re");
-    if (!opened && errno != ENOENT && errno != ESRCH)
-        throw Failure(std::string(path) + ": " + strerror(errno));
-    if (!opened)
-        return 'X';
-    text[fread(text, 1, sizeof(text) - 1, opened)] = '\0';
-    fclose(opened);
-    // After the name, which may contain any character. proc_pid_stat(5): the ninth field has
-    // the flags of Linux, include/linux/sched.h.
-    const char *const rest = strrchr(text, ')');
-    constexpr unsigned PF_EXITING = 4;
-    char state;
-    unsigned flags;
-    if (!rest || sscanf(rest + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2 ||
-        strchr("ZX", state) || (flags & PF_EXITING))
-        return 'X';
-    return state;
-}
-
 // A child that the process has forked has the same memory, and keeps the registrations if the
 // process ends.
 bool ProcessMemory::access(uint64_t address, void *bytes, size_t length, bool is_write,
                            bool is_pinned) {
     char *const at = static_cast<char *>(bytes);
     try {
-        return thread_ >= 0 ? access_by_thread(address, at, length, is_write)
-                            : access_directly(address, at, length, is_write, is_pinned);
+        return thread_ ? access_by_thread(address, at, length, is_write)
+                       : access_directly(address, at, length, is_write, is_pinned);
     } catch (const ProgramEnded &) {
         for (const std::weak_ptr<ProcessMemory> &child : children_)
             if (const auto living = child.lock(); living && state_of(living->pid_) != 'X')
@@ -259,90 +235,31 @@ bool ProcessMemory::access_by_file(uint64_t address, char *bytes, size_t length,
     return true;
 }
 
-// Returns false if the thread does not reply.
-bool ProcessMemory::transfer(void *bytes, size_t length, bool is_write) {
-    for (size_t done = 0; done < length;) {
-        struct pollfd ready {
-            thread_, static_cast<short>(is_write ? POLLOUT : POLLIN), 0
-        };
-        if (poll(&ready, 1, 100) <= 0) {
-            if (strchr("TtX", state_of(pid_)))
-                return false;
-            continue;
-        }
-        char *const at = static_cast<char *>(bytes) + done;
-        const ssize_t n = is_write
-                              ? send(thread_, at, length - done, MSG_NOSIGNAL | MSG_DONTWAIT)
-                              : recv(thread_, at, length - done, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-            return false;
-        done += n > 0 ? static_cast<size_t>(n) : 0;
-    }
-    return true;
-}
-
-// A stopped process has no thread that replies, but its memory stays reachable for a device.
+// A stopped process has no thread that executes requests, but its memory stays reachable for a
+// device.
 bool ProcessMemory::access_by_thread(uint64_t address, char *bytes, size_t length,
                                      bool is_write) {
-    if (strchr("TtX", state_of(pid_)))
-        return access_directly(address, bytes, length, is_write, false);
     for (size_t done = 0; done < length;) {
-        MemoryRequest request{address + done,
-                              std::min<size_t>(length - done, MemoryRequest::MAX),
-                              is_write ? MemoryRequest::WRITE : MemoryRequest::READ};
-        int32_t error = 0;
-        const bool has_reply =
-            transfer(&request, sizeof(request), true) &&
-            (!is_write || transfer(bytes + done, request.length, true)) &&
-            transfer(&error, sizeof(error), false) &&
-            (is_write || error || transfer(bytes + done, request.length, false));
-        if (!has_reply) { // a late reply would be read as the next one
-            use_thread(-1);
-            return access_directly(address, bytes, length, is_write, false);
-        }
-        if (error)
+        const iovec range = {reinterpret_cast<void *>(address + done),
+                             std::min(length - done, Mailbox::MAX_BYTES)};
+        const ssize_t n = thread_->access(&range, 1, bytes + done, range.iov_len, is_write);
+        if (n < 0)
+            return access_directly(address + done, bytes + done, length - done, is_write,
+                                   false);
+        if (static_cast<size_t>(n) < range.iov_len)
             return false;
-        done += request.length;
+        done += range.iov_len;
     }
     return true;
 }
 
 size_t ProcessMemory::access_all(const iovec *ranges, size_t count, char *data, size_t bytes,
                                  bool is_write) {
-    if (thread_ >= 0 && !strchr("TtX", state_of(pid_)))
-        return access_all_by_thread(ranges, count, data, is_write);
     const struct iovec own = {data, bytes};
-    const ssize_t done = is_write ? process_vm_writev(pid_, &own, 1, ranges, count, 0)
-                                  : process_vm_readv(pid_, &own, 1, ranges, count, 0);
+    const ssize_t done = thread_    ? thread_->access(ranges, count, data, bytes, is_write)
+                         : is_write ? process_vm_writev(pid_, &own, 1, ranges, count, 0)
+                                    : process_vm_readv(pid_, &own, 1, ranges, count, 0);
     return done > 0 ? static_cast<size_t>(done) : 0;
-}
-
-// The thread receives all requests before its first reply is read: they fit into the socket,
-// and so do the replies to writes.
-size_t ProcessMemory::access_all_by_thread(const iovec *ranges, size_t count, char *data,
-                                           bool is_write) {
-    std::vector<char> message;
-    for (size_t i = 0, at = 0; i < count; at += ranges[i++].iov_len) {
-        const MemoryRequest request{reinterpret_cast<uint64_t>(ranges[i].iov_base),
-                                    ranges[i].iov_len,
-                                    is_write ? MemoryRequest::WRITE : MemoryRequest::READ};
-        const char *const head = reinterpret_cast<const char *>(&request);
-        message.insert(message.end(), head, head + sizeof(request));
-        if (is_write)
-            message.insert(message.end(), data + at, data + at + request.length);
-    }
-    size_t done = 0;
-    bool has_reply = transfer(message.data(), message.size(), true), has_failed = false;
-    for (size_t i = 0, at = 0; has_reply && i < count; at += ranges[i++].iov_len) {
-        int32_t error = 0;
-        has_reply = transfer(&error, sizeof(error), false) &&
-                    (is_write || error || transfer(data + at, ranges[i].iov_len, false));
-        has_failed |= error || !has_reply;
-        done += has_failed ? 0 : ranges[i].iov_len;
-    }
-    if (!has_reply)
-        use_thread(-1);
-    return done;
 }
 
 bool ProcessMemory::read(uint64_t address, void *to, size_t length) {
@@ -383,14 +300,11 @@ void ProcessMemory::write_pinned(uint64_t address, const void *from, size_t leng
 
 // Asks the memory thread if rdma-sim may not read the mappings.
 int ProcessMemory::check(uint64_t begin, uint64_t end, bool is_written) {
-    int32_t error = EACCES;
-    MemoryRequest request{begin, end - begin,
-                          is_written ? MemoryRequest::CHECK_WRITABLE : MemoryRequest::CHECK};
+    int error = EACCES;
     if (maps_ >= 0)
         error = check_mappings(maps_, begin, end, is_written);
-    else if (thread_ >= 0 && (!transfer(&request, sizeof(request), true) ||
-                              !transfer(&error, sizeof(error), false)))
-        error = EACCES;
+    else if (thread_)
+        error = thread_->check({reinterpret_cast<void *>(begin), end - begin}, is_written);
     if (error == ESRCH || (error && state_of(pid_) == 'X'))
         throw ProgramEnded();
     if (error && error != EFAULT)

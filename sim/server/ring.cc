@@ -22,25 +22,13 @@ namespace sim {
 // Of one client, before the others have their turn.
 static constexpr unsigned REQUESTS_OF_TURN = 64;
 
-static RequestRing *map_new_ring(int &fd) {
-    fd = memfd_create("rdma-sim-requests", MFD_CLOEXEC);
-    void *const mapped =
-        fd < 0 || ftruncate(fd, sizeof(RequestRing))
-            ? MAP_FAILED
-            : mmap(nullptr, sizeof(RequestRing), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (mapped != MAP_FAILED)
-        return static_cast<RequestRing *>(mapped);
-    if (fd >= 0)
-        close(fd);
-    return nullptr;
-}
-
 // Without a ring, the process sends each request on its socket.
 int Server::open_ring(int fd, Client &client, Reply &reply) {
     if (holds_ || client.ring || !client.caller.session)
         return EOPNOTSUPP;
     int memory;
-    RequestRing *const ring = map_new_ring(memory);
+    auto *const ring = static_cast<RequestRing *>(
+        map_shared("rdma-sim-requests", sizeof(RequestRing), memory));
     if (!ring)
         return ENOMEM;
     const int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

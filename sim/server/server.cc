@@ -192,6 +192,7 @@ void Server::accept_client() {
 void Server::disconnect(int fd) {
     const auto found = clients_.find(fd);
     close_ring(found->second);
+    found->second.memory->use_thread(nullptr);
     Session *const session = found->second.session;
     if (!session && found->second.caller.session)
         fabric_.end_process(found->second.caller);
@@ -231,6 +232,8 @@ void Server::serve(int fd) {
         return;
     } else if (op == OP_OPEN_RING) {
         error = open_ring(fd, client, reply);
+    } else if (op == OP_OPEN_MAILBOX) {
+        error = open_mailbox(fd, client, reply);
     } else if (holds_ && !is_from_system(op) && static_cast<size_t>(length) >= sizeof(op)) {
         client.held.assign(buffer.bytes, buffer.bytes + length);
         return;
@@ -316,31 +319,14 @@ void Server::release_held(uint64_t client, Reply &reply) {
 // ---- connections ---------------------------------------------------------------------------
 
 int Server::join(Client &client, const Hello &hello, Reply &reply) {
-    if (hello.is_memory) {
-        const auto owner = std::ranges::find_if(clients_, [&](const auto &entry) {
-            const Caller &other = entry.second.caller;
-            return other.session && other.session->number == hello.session &&
-                   other.pid == static_cast<int>(hello.pid) && other.pid == client.caller.pid;
-        });
-        int ends[2];
-        if (owner == clients_.end())
-            return EPROTO;
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-            return ENFILE;
-        owner->second.memory->use_thread(ends[0]);
-        memory_threads_++;
-        reply.descriptor = ends[1];
-        reply.closes_descriptor = true;
-        reply.as<Hello::Reply>() = {};
-        return 0;
-    }
     for (const auto &[fd, other] : clients_)
         if (holds_ && other.caller.session && other.caller.pid == client.caller.pid &&
             other.caller.session->number == hello.session)
             return join_thread(client, other, reply);
-    client.caller.needs_memory_thread =
-        uses_threads_ || !client.memory->is_accessible(hello.probe);
     const int error = fabric_.call(client.caller, &hello, sizeof(hello), reply);
+    if (!error)
+        reply.as<Hello::Reply>().needs_mailbox =
+            uses_threads_ || !client.memory->is_accessible(hello.probe);
     if (client.caller.owns_session)
         client.session = client.caller.session;
     else if (!error)
@@ -350,13 +336,23 @@ int Server::join(Client &client, const Hello &hello, Reply &reply) {
     return error;
 }
 
+int Server::open_mailbox(int fd, Client &client, Reply &reply) {
+    void *const mailbox = map_shared("rdma-sim-mailbox", sizeof(Mailbox), reply.descriptor);
+    if (!mailbox)
+        return ENFILE;
+    client.memory->use_thread(
+        std::make_unique<MemoryThread>(client.caller.pid, fd, static_cast<Mailbox *>(mailbox)));
+    memory_threads_++;
+    reply.closes_descriptor = true;
+    return 0;
+}
+
 // The objects that a thread creates are those of its process.
 int Server::join_thread(Client &client, const Client &process, Reply &reply) {
     const Session &session = *process.caller.session;
     client.process = process.id;
     reply.as<Hello::Reply>() = {session.number,
-                                static_cast<uint32_t>(session.host->devices.size()), 0,
-                                static_cast<uint32_t>(process.caller.pid)};
+                                static_cast<uint32_t>(session.host->devices.size()), 0};
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "../model/fabric.hh"
 #include "../protocol/ring.hh"
 #include "burst.hh"
+#include "memory_thread.hh"
 
 #include <cstdio>
 #include <string>
@@ -18,6 +19,10 @@ namespace sim {
 // Adds a descriptor to an epoll(7). `data` of a ring is the socket of its client, and RING.
 void watch(int epoll, int fd, uint32_t events, uint64_t data);
 inline constexpr uint64_t RING = uint64_t{1} << 32;
+
+// Creates memory that a process can map. Returns NULL, and sets errno, without a descriptor or
+// memory.
+void *map_shared(const char *name, size_t size, int &fd);
 
 // A mapping with the rings of a session.
 struct RingMemory {
@@ -70,7 +75,7 @@ class ProcessMemory : public Program {
     bool is_persistent(uint64_t address, size_t length) override;
     // Returns true if process_vm_readv() may read the memory; `address` holds Hello::PROBE.
     bool is_accessible(uint64_t address) const;
-    void use_thread(int socket); // -1: no thread
+    void use_thread(std::unique_ptr<MemoryThread> thread) { thread_ = std::move(thread); }
     void add_child(const std::shared_ptr<ProcessMemory> &child) { children_.push_back(child); }
     uint64_t writes() const { return writes_; }
     // For a Burst: accesses ranges one after the other, with `bytes` bytes of data. Returns how
@@ -96,13 +101,11 @@ class ProcessMemory : public Program {
     }
     bool write_now(uint64_t address, const void *from, size_t length, uint32_t writer,
                    bool is_pinned);
-    size_t access_all_by_thread(const iovec *ranges, size_t count, char *data, bool is_write);
-    bool transfer(void *bytes, size_t length, bool is_write); // to or from the memory thread
     bool access_by_thread(uint64_t address, char *bytes, size_t length, bool is_write);
     int pid_;
     uint64_t writes_ = 0;
-    int thread_ = -1;           // the socket of the memory thread, or -1
-    int file_ = -1, maps_ = -1; // /proc/PID/mem and maps
+    std::unique_ptr<MemoryThread> thread_; // NULL: the memory is accessed directly
+    int file_ = -1, maps_ = -1;            // /proc/PID/mem and maps
     std::vector<std::weak_ptr<ProcessMemory>> children_;
     Persistence *persistence_;
     Burst *burst_;
@@ -186,6 +189,7 @@ class Server {
     void pass_time();
     int descriptor_of(uint64_t client) const; // -1: it has no request
     int join_thread(Client &client, const Client &process, Reply &reply);
+    int open_mailbox(int fd, Client &client, Reply &reply);
     int join(Client &client, const Hello &hello, Reply &reply);
     void reply_to(int fd, int error, Reply &reply);
     SharedEnvironment environment_;

@@ -10,6 +10,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <iterator>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -327,6 +330,23 @@ void fill_queue(int socket, bool is_first) {
     REQUIRE(!side.post(IBV_WR_SEND, 0, 8) && side.poll().status == IBV_WC_SUCCESS);
 }
 
+// In a sandbox that forbids access to the memory of processes, the memory thread uses a pipe.
+void write_in_sandbox(int socket, bool is_first) {
+    constexpr auto FORBIDDEN = SECCOMP_RET_ERRNO | EPERM;
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, FORBIDDEN),
+    };
+    const sock_fprog program = {std::size(filter), filter};
+    REQUIRE(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    REQUIRE(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+    write_large(socket, is_first);
+    fill_queue(socket, is_first);
+}
+
 // A child has its own connection to the fabric. Its end does not affect the parent.
 void fork_child(int socket, bool is_first) {
     Side side;
@@ -563,7 +583,8 @@ void corrupt(unsigned seed) {
         other.receive(8);
     }
     const auto requests = shared_memory("rdma-sim-requests"),
-               completions = shared_memory("rdma-sim-cq");
+               completions = shared_memory("rdma-sim-cq"),
+               mailboxes = shared_memory("rdma-sim-mailbox");
     REQUIRE(requests.size() == 1 && !completions.empty());
     RequestRing &ring = *reinterpret_cast<RequestRing *>(requests[0].first);
     const std::vector<std::byte> before(ring.bytes, ring.bytes + RequestRing::SIZE);
@@ -602,6 +623,13 @@ void corrupt(unsigned seed) {
                        (random() % 2 ? random() % sizeof(Ring) : random() % length) / 4 * 4,
                    &value, sizeof(value));
         }
+        if (!mailboxes.empty() && random() % 16 == 0) {
+            // The values of its state, or any other.
+            const uint32_t value =
+                static_cast<uint32_t>(random() % 2 ? random() % 6 : random());
+            memcpy(mailboxes[0].first + random() % (random() % 2 ? 24 : 2048) / 4 * 4, &value,
+                   sizeof(value));
+        }
         if (random() % 64 == 0) {
             const uint32_t value = static_cast<uint32_t>(random());
             memcpy(reinterpret_cast<char *>(&ring) + random() % 256 / 4 * 4, &value,
@@ -610,6 +638,26 @@ void corrupt(unsigned seed) {
         wake_fabric();
         if (ring.is_closed)
             break;
+    }
+}
+
+void *overwrite_state(void *mailbox) {
+    for (;; sched_yield())
+        __atomic_store_n(&static_cast<Mailbox *>(mailbox)->state, 77, __ATOMIC_SEQ_CST);
+}
+
+// The fabric does not wait for a thread that may have lost a request.
+void overwrite_mailbox(int, bool) {
+    Side own, other;
+    own.connect(other);
+    const auto mailboxes = shared_memory("rdma-sim-mailbox");
+    pthread_t thread;
+    REQUIRE(mailboxes.empty() ||
+            !pthread_create(&thread, nullptr, overwrite_state, mailboxes[0].first));
+    for (uint64_t value = 1; value <= 1000; value++) {
+        memcpy(other.memory, &value, sizeof(value));
+        REQUIRE(!own.post(IBV_WR_RDMA_READ, 0, 8) && own.poll().status == IBV_WC_SUCCESS);
+        REQUIRE(!memcmp(own.memory, &value, sizeof(value)));
     }
 }
 
@@ -686,9 +734,10 @@ void run_program(Program *program, bool uses_threads) {
 }
 
 constexpr Program *PROGRAMS[] = {
-    write_large,      wait_in_threads, post_in_threads,    fill_queue,   fork_child,
-    outlive_parent,   lose_peer,       end_child,          stop_peer,    forbid_access,
-    lack_descriptors, inherit_nothing, create_many_queues, corrupt_rings};
+    write_large,        wait_in_threads, post_in_threads,   fill_queue,
+    fork_child,         outlive_parent,  lose_peer,         end_child,
+    stop_peer,          forbid_access,   lack_descriptors,  inherit_nothing,
+    create_many_queues, corrupt_rings,   overwrite_mailbox, write_in_sandbox};
 
 void data_of_programs_is_moved_directly(void **) {
     for (Program *const program : PROGRAMS)
