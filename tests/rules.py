@@ -340,6 +340,10 @@ def check_workflow():
     listed = re.search(r"^ +step: \[([^]]*)\]", read(ROOT / ".github/workflows/ci.yml"), flags=re.M)
     if listed[1].split(", ") != " ".join(tiers).split():
         yield ".github/workflows/ci.yml has other steps than the tiers of tools/test"
+    by_hand = re.search(r"^Only if named:\n(.*?)\n\n", read(ROOT / "tools/test"), flags=re.M | re.S)
+    command = "tools/test " + " ".join(re.findall(r"^  (\S+)", by_hand[1], flags=re.M))
+    if f"`{command}`" not in read(ROOT / "RELEASING.md"):
+        yield f"RELEASING.md does not have all steps that run by hand: {command}"
 
 
 def check_subjects():
