@@ -346,6 +346,14 @@ def check_workflow():
         yield f"RELEASING.md does not have all steps that run by hand: {command}"
 
 
+def check_addresses():
+    """tests/packages/files.py, which writes the addresses of the file contact, lists each file that has one."""
+    addresses, listed = re.findall(r"^\w+ (\S+)$", read(ROOT / "contact"), flags=re.M), read(ROOT / "tests/packages/files.py")
+    for name in tracked():
+        if name != "contact" and f'"{name}"' not in listed and any(each in read(ROOT / name) for each in addresses):
+            yield f"tests/packages/files.py does not list {name}, which has an address of the file contact"
+
+
 def check_subjects():
     """The commits that the upstream branch does not have, or the last one without an upstream; a tarball has none."""
     if not (ROOT / ".git").exists() or not shutil.which("git"):

@@ -38,7 +38,8 @@ constexpr char HELP[] =
     "      --both, --poll      both directions at once; never wait for completions\n"
     "      --verify            check every byte; --reconnect: continue after a loss\n"
     "  -j, --json, --plot FILE  print results as JSON; draw them as an SVG\n"
-    "  -h, --help, -V, --version  print this, or the versions\n";
+    "  -h, --help, -V, --version  print this, or the versions\n"
+    "Report bugs at https://example.org/librpma/issues\n";
 
 constexpr size_t SIZES_MAX = 64;
 
