@@ -200,7 +200,8 @@ APROPOS_WORDS = {
     "crash consistency": "rpma_memory_model", "threads": "rpma_processes", "coroutines": "rpma_cpp", "index": "rpma_index",
     "UCX": "librpma", "EFA": "rpma_devices", "battery": "rpma_pmem", "counters": "rpma_network", "DSCP": "rpma_network",
     "Rust": "rpma_processes", "Go": "rpma_processes", "gtest": "rpma_testing", "unit test": "rdma-sim-test",
-    "vulnerability": "rpma_security", "Python": "rpma_python", "on-demand paging": "rpma_utils_ibv_context_is_odp_capable", "completion queue": "rpma_cq_new",
+    "vulnerability": "rpma_security", "keepalive": "rpma_failures", "quorum": "rpma_failures", "cloud": "rpma_devices",
+    "QoS": "rpma_network", "kernel versions": "rpma_upgrading", "Python": "rpma_python", "on-demand paging": "rpma_utils_ibv_context_is_odp_capable", "completion queue": "rpma_cq_new",
 }
 
 
