@@ -9,6 +9,7 @@
 #include "../protocol/ring.hh"
 
 #include <cerrno>
+#include <pthread.h>
 
 extern "C" {
 
@@ -63,10 +64,13 @@ void rdma_sim_polled(const struct ibv_wc *wc, int count);
 // 24 bits the program and the host of the calling thread.
 using rdma_sim_handler = int(struct rdma_sim_message *message);
 void rdma_sim_set_handler(rdma_sim_handler *handler, uint64_t (*place)(void));
-// Sets a function that is called before a wait for an event of the descriptor `fd`, and before
-// a poll of a CQ, with its ring; NULL: none. `function`: the one that waits or polls.
+// Sets a function that is called before a wait for an event of the descriptor `fd`, before a
+// poll of a CQ, with its ring, and before a wait of a destruction for the acknowledgement of
+// events, with neither of them; NULL: none. `function`: the one that waits or polls.
 using rdma_sim_waiter = void(int fd, const struct sim::Ring *ring, const char *function);
 void rdma_sim_set_waiter(rdma_sim_waiter *waiter);
+// Waits until another thread acknowledges an event.
+void rdma_sim_wait_for_ack(pthread_cond_t *ack, pthread_mutex_t *lock, const char *function);
 // Counts the locks of this process that the calling thread holds while it calls, and returns
 // their number. A thread that holds one must not wait for another thread.
 int rdma_sim_hold(int change);

@@ -26,10 +26,10 @@ bool is_privileged() {
     return geteuid() == 0;
 }
 
-void wait_for_acks(ShimId *id, uint32_t events) {
+void wait_for_acks(ShimId *id, uint32_t events, const char *function) {
     pthread_mutex_lock(&id->mutex);
     while (id->events_acked < events)
-        pthread_cond_wait(&id->acked, &id->mutex);
+        rdma_sim_wait_for_ack(&id->acked, &id->mutex, function);
     pthread_mutex_unlock(&id->mutex);
 }
 
@@ -199,7 +199,7 @@ int rdma_destroy_id(rdma_cm_id *id) {
         return fail(error);
     if (id->event)
         rdma_ack_cm_event(id->event);
-    wait_for_acks(shim(id), reply.events);
+    wait_for_acks(shim(id), reply.events, __func__);
     free_id(shim(id));
     return 0;
 }
@@ -391,7 +391,7 @@ int rdma_migrate_id(rdma_cm_id *id, rdma_event_channel *channel) {
     }
     own->is_synchronous = is_synchronous;
     id->channel = channel;
-    wait_for_acks(own, reply.events);
+    wait_for_acks(own, reply.events, __func__);
     return 0;
 }
 

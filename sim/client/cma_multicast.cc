@@ -115,7 +115,7 @@ int rdma_leave_multicast(rdma_cm_id *id, sockaddr *addr) {
     const int error = call_on(id->channel, request, reply);
     pthread_mutex_lock(&own->mutex);
     while (!error && found->events_acked < reply.events)
-        pthread_cond_wait(&own->acked, &own->mutex);
+        rdma_sim_wait_for_ack(&own->acked, &own->mutex, __func__);
     pthread_mutex_unlock(&own->mutex);
     free(found);
     return result(error);

@@ -15,10 +15,11 @@ using namespace sim;
 namespace {
 
 // Waits until `counter` events are acknowledged: rdma-core 56, libibverbs/cmd_qp.c.
-template <class T> void wait_for(T *object, const uint32_t &counter, uint32_t events) {
+template <class T>
+void wait_for(T *object, const uint32_t &counter, uint32_t events, const char *function) {
     pthread_mutex_lock(&object->mutex);
     while (counter != events)
-        pthread_cond_wait(&object->cond, &object->mutex);
+        rdma_sim_wait_for_ack(&object->cond, &object->mutex, function);
     pthread_mutex_unlock(&object->mutex);
 }
 
@@ -353,8 +354,8 @@ int ibv_destroy_cq(ibv_cq *cq) {
     Destroy::Reply reply;
     if (const int error = destroy(cq->handle, reply))
         return error;
-    wait_for(cq, cq->comp_events_completed, reply.completion_events);
-    wait_for(cq, cq->async_events_completed, reply.async_events);
+    wait_for(cq, cq->comp_events_completed, reply.completion_events, __func__);
+    wait_for(cq, cq->async_events_completed, reply.async_events, __func__);
     if (cq->channel)
         __atomic_fetch_sub(&cq->channel->refcnt, 1, __ATOMIC_RELAXED);
     unmap_ring(shim->ring, shim->place);
@@ -403,7 +404,7 @@ int ibv_destroy_srq(ibv_srq *srq) {
     Destroy::Reply reply;
     if (const int error = destroy(srq->handle, reply))
         return error;
-    wait_for(srq, srq->events_completed, reply.async_events);
+    wait_for(srq, srq->events_completed, reply.async_events, __func__);
     free_object(srq, srq);
     return 0;
 }
@@ -470,7 +471,7 @@ int ibv_destroy_qp(ibv_qp *qp) {
     }
     if (error)
         return error;
-    wait_for(qp, qp->events_completed, reply.async_events);
+    wait_for(qp, qp->events_completed, reply.async_events, __func__);
     pthread_mutex_destroy(&shim->lock);
     free(shim->builder);
     free_object(qp, shim);

@@ -126,7 +126,8 @@ struct rdma_sim_test {
  * RDMA_SIM_FOUND, and rdma_sim_error() describes the finding, with the seed that repeats it.
  * The faults kill and power-off end programs, whose variables keep their values, and run them
  * again if they have a duration. In a program, rdma_sim_advance() is a wait. A program may wait
- * only in it, in rdma_sim_poll(), and in functions of libibverbs and librdmacm.
+ * only in it, in rdma_sim_poll(), rdma_sim_epoll_wait(), and in functions of libibverbs and
+ * librdmacm.
  *   EBUSY    a fabric exists
  *   EINVAL   the test has no program, or a program without a function; there is no such
  *            fault, search or platform; a memory is empty, or its address is no multiple of 8
@@ -151,10 +152,13 @@ int rdma_sim_check_persistent(const void *address, size_t size);
  * of its calls determine it. Elsewhere it is a number of getrandom(2). */
 uint64_t rdma_sim_random(void);
 
-/* poll(2) for a program, in the time of the fabric. Elsewhere it is poll(). Sources of programs
- * can be compiled with -Dpoll=rdma_sim_poll. */
+/* poll(2) and epoll_wait(2) for a program, in the time of the fabric. Elsewhere they are poll()
+ * and epoll_wait(). Sources of programs can be compiled with -Dpoll=rdma_sim_poll and
+ * -Depoll_wait=rdma_sim_epoll_wait. */
 struct pollfd;
 int rdma_sim_poll(struct pollfd *descriptors, unsigned long count, int milliseconds);
+struct epoll_event;
+int rdma_sim_epoll_wait(int epoll, struct epoll_event *events, int maximum, int milliseconds);
 
 /* Ends the program that calls it. Elsewhere it is exit(). */
 __attribute__((noreturn)) void rdma_sim_exit(int status);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <list>
 #include <memory>
+#include <sys/epoll.h>
 #include <sys/random.h>
 
 namespace sim {
@@ -215,10 +216,13 @@ uint64_t rdma_sim_random() {
 }
 
 int rdma_sim_poll(pollfd *descriptors, unsigned long count, int milliseconds) {
-    int ready;
-    return wait_for_program(descriptors, count, milliseconds, ready)
-               ? ready
-               : poll(descriptors, count, milliseconds);
+    return wait_for_program([=](int time) { return poll(descriptors, count, time); },
+                            milliseconds, "poll");
+}
+
+int rdma_sim_epoll_wait(int epoll, epoll_event *events, int maximum, int milliseconds) {
+    return wait_for_program([=](int time) { return epoll_wait(epoll, events, maximum, time); },
+                            milliseconds, "epoll_wait");
 }
 
 void rdma_sim_exit(int status) {

@@ -9,6 +9,7 @@
 
 #include "../model/faults.hh"
 
+#include <functional>
 #include <optional>
 #include <poll.h>
 #include <string>
@@ -67,7 +68,11 @@ bool persist_for_program(const void *address, size_t size);
 bool check_persistent(const void *address, size_t size); // throws a Refusal
 std::optional<uint64_t> random_of_program();
 bool end_program(int status);
-bool wait_for_program(pollfd *descriptors, unsigned long count, int milliseconds, int &ready);
+
+// Waits for descriptors, at most for these milliseconds, without limit if they are negative.
+using WaitFunction = std::function<int(int milliseconds)>;
+// Waits in the time of the fabric if the calling thread runs a program, otherwise as `wait`.
+int wait_for_program(const WaitFunction &wait, int milliseconds, const char *function);
 
 // Runs schedules until one has a finding. Returns the finding, or an empty text.
 std::string explore(const rdma_sim_test &test); // throws a Refusal

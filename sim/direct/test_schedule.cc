@@ -199,16 +199,16 @@ void TestSchedule::yield(decltype(TestProgram::state) state, uint64_t until,
     program.coroutine.yield();
 }
 
-int TestSchedule::wait(pollfd *descriptors, unsigned long count, int milliseconds) {
+int TestSchedule::wait(const WaitFunction &wait, int milliseconds, const char *function) {
     const uint64_t until =
         milliseconds < 0 ? NEVER : now() + static_cast<uint64_t>(milliseconds) * 1'000'000;
     if (milliseconds == 0)
-        yield(TestProgram::POLL, NEVER, "poll");
+        yield(TestProgram::POLL, NEVER, function);
     for (;;) {
-        const int ready = ::poll(descriptors, count, 0);
+        const int ready = wait(0);
         if (ready != 0 || now() >= until)
             return ready;
-        yield(TestProgram::EVENT, until, "poll");
+        yield(TestProgram::EVENT, until, function);
     }
 }
 
@@ -372,6 +372,8 @@ void TestSchedule::run() {
                 current->yield(TestProgram::POLL, NEVER, function);
             return;
         }
+        while (fd < 0) // a program has no other thread that acknowledges an event
+            current->yield(TestProgram::EVENT, NEVER, function);
         pollfd ready = {fd, POLLIN, 0};
         while ((fcntl(fd, F_GETFL) & O_NONBLOCK) == 0 && ::poll(&ready, 1, 0) == 0)
             current->yield(TestProgram::EVENT, NEVER, function);
@@ -442,11 +444,9 @@ bool end_program(int status) {
     return false;
 }
 
-bool wait_for_program(pollfd *descriptors, unsigned long count, int milliseconds, int &ready) {
-    if (!TestSchedule::player)
-        return false;
-    ready = TestSchedule::current->wait(descriptors, count, milliseconds);
-    return true;
+int wait_for_program(const WaitFunction &wait, int milliseconds, const char *function) {
+    return TestSchedule::player ? TestSchedule::current->wait(wait, milliseconds, function)
+                                : wait(milliseconds);
 }
 
 } // namespace sim

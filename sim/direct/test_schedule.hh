@@ -60,7 +60,7 @@ class TestSchedule : Clock, TestFaults {
     // Called by the program that has the turn.
     void yield(decltype(TestProgram::state) state, uint64_t until, const char *function);
     void end_program(int status);
-    int wait(pollfd *descriptors, unsigned long count, int milliseconds);
+    int wait(const WaitFunction &wait, int milliseconds, const char *function);
     void persist(const void *address, size_t size);
     const TestMemory &memory() const { return exploration_.memory; }
     uint64_t now() { return direct_->fabric().now(); }

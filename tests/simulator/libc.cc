@@ -296,12 +296,6 @@ RETURNS(int, __wrap_sched_yield, (), (simulation.preemption_point(), 0))
 RETURNS(int, __wrap_nanosleep, (const timespec *, timespec *),
         (simulation.preemption_point(), 0))
 
-// Only the destruction of an object waits here, for an event that no thread will acknowledge.
-WRAPPED int __wrap_pthread_cond_wait(void *, void *) {
-    simulation.fail("deletes an object with an unacknowledged event, and blocks for ever");
-    return 0;
-}
-
 // ---- files and memory
 
 WRAPPED int __wrap_open(const char *name, int, ...) {

@@ -443,6 +443,11 @@ int rdma_sim_hold(int) {
     return 0;
 }
 
+// A program has no other thread that acknowledges the event.
+void rdma_sim_wait_for_ack(pthread_cond_t *, pthread_mutex_t *, const char *function) {
+    simulation.fail("blocks for ever in %s(), with an unacknowledged event", function);
+}
+
 int rdma_sim_take_event(int fd, uint32_t channel, sim::TakeEvent::Reply *event, void *data,
                         size_t size, const char *) {
     return simulation.network.take_event(fd, channel, *event, data, size);

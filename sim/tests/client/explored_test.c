@@ -7,6 +7,9 @@
 
 #include "explored.h"
 
+#include <sys/epoll.h>
+#include <unistd.h>
+
 static unsigned long turns; /* of a client that waits for the lock */
 
 /* Without a wait between its tries. `argument`: whether it is a lock. */
@@ -95,11 +98,34 @@ static int poll_descriptors(void *argument) {
     rdma_sim_exit(0);
 }
 
-static int connect_to_a_program_that_polls(void *argument) {
+static int wait_by_epoll(void *argument) {
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = 7};
+    struct rdma_cm_id *const id = endpoint(RAI_PASSIVE);
+    const int epoll = epoll_create1(EPOLL_CLOEXEC);
+    (void)argument;
+    MUST(id != NULL && rdma_listen(id, 1) == 0);
+    MUST(epoll_ctl(epoll, EPOLL_CTL_ADD, id->channel->fd, &event) == 0);
+    event.data.u32 = 0;
+    MUST(rdma_sim_epoll_wait(epoll, &event, 1, 60000) == 1 && event.data.u32 == 7);
+    MUST(epoll_ctl(epoll, EPOLL_CTL_DEL, id->channel->fd, NULL) == 0);
+    MUST(rdma_sim_epoll_wait(epoll, &event, 1, 60000) == 0);
+    rdma_sim_exit(0);
+}
+
+static int connect_and_end(void *argument) {
     struct rdma_conn_param param = {0};
     (void)argument;
     (void)rdma_connect(endpoint(0), &param);
     return 0;
+}
+
+static int destroy_with_event(void *argument) {
+    struct rdma_cm_event *event;
+    struct rdma_cm_id *const id = endpoint(RAI_PASSIVE);
+    (void)argument;
+    MUST(id != NULL && rdma_listen(id, 1) == 0);
+    MUST(rdma_get_cm_event(id->channel, &event) == 0);
+    return rdma_destroy_id(id);
 }
 
 static int explore(int (*run)(void *), const char *faults, uint64_t seed) {
@@ -123,15 +149,35 @@ static void program_with_long_waits_is_no_finding(void **state) {
     assert_int_equal(explore(wait_for_long, "none", 1), 0);
 }
 
-static void poll_is_ended_by_an_event_or_its_time(void **state) {
-    const struct rdma_sim_program programs[] = {
-        {1, poll_descriptors, NULL, NULL}, {2, connect_to_a_program_that_polls, NULL, NULL}};
+static int explore_server(int (*run)(void *)) {
+    const struct rdma_sim_program programs[] = {{1, run, NULL, NULL},
+                                                {2, connect_and_end, NULL, NULL}};
     const struct rdma_sim_test test = {
         .programs = programs, .program_count = 2, .schedules = 100};
+    return rdma_sim_explore(&test);
+}
+
+static void poll_is_ended_by_an_event_or_its_time(void **state) {
     (void)state;
-    if (rdma_sim_explore(&test) != 0)
+    if (explore_server(poll_descriptors) != 0)
         fail_msg("%s", rdma_sim_error());
     assert_int_equal(rdma_sim_poll(NULL, 0, 0), 0);
+}
+
+static void epoll_is_ended_by_an_event_or_its_time(void **state) {
+    struct epoll_event event;
+    const int epoll = epoll_create1(EPOLL_CLOEXEC);
+    (void)state;
+    if (explore_server(wait_by_epoll) != 0)
+        fail_msg("%s", rdma_sim_error());
+    assert_int_equal(rdma_sim_epoll_wait(epoll, &event, 1, 0), 0);
+    assert_int_equal(close(epoll), 0);
+}
+
+static void destruction_of_an_object_with_an_event_is_a_finding(void **state) {
+    (void)state;
+    assert_int_equal(explore_server(destroy_with_event), RDMA_SIM_FOUND);
+    assert_non_null(strstr(rdma_sim_error(), "host1 waits in rdma_destroy_id"));
 }
 
 /* ---- objects that are left ------------------------------------------------------------------
@@ -309,6 +355,8 @@ int main(void) {
         cmocka_unit_test(endless_program_after_a_fault_is_no_finding),
         cmocka_unit_test(program_with_long_waits_is_no_finding),
         cmocka_unit_test(poll_is_ended_by_an_event_or_its_time),
+        cmocka_unit_test(epoll_is_ended_by_an_event_or_its_time),
+        cmocka_unit_test(destruction_of_an_object_with_an_event_is_a_finding),
         cmocka_unit_test(object_that_is_left_is_a_finding_if_wanted),
         cmocka_unit_test(random_numbers_depend_on_the_seed_only),
         cmocka_unit_test(killed_program_is_started_again_or_not),
