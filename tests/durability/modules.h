@@ -18,16 +18,22 @@
 
 typedef int (*main_function)(int, char **);
 
-// Returns the main() of a module in the directory $MODULES. A module finds its libraries from
-// its own directory, also if its name is a symbolic link.
-static inline main_function find_main(const char *module) {
+// Finds the file of a module in the directory $MODULES. A module finds its libraries from its
+// own directory, also if its name is a symbolic link.
+static inline void find_file(const char *module, char file[4096]) {
     char path[4096];
     const char *const directory = getenv("MODULES");
     snprintf(path, sizeof(path), "%s/%s.so", directory ? directory : ".", module);
-    char *const file = realpath(path, NULL);
-    void *handle = dlopen(file ? file : path, RTLD_NOW | RTLD_LOCAL);
+    if (!realpath(path, file))
+        snprintf(file, sizeof(path), "%s", path);
+}
+
+// Returns the main() of a module.
+static inline main_function find_main(const char *module) {
+    char file[4096];
     main_function found = NULL;
-    free(file);
+    find_file(module, file);
+    void *const handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (handle)
         *(void **)&found = dlsym(handle, "main");
     if (!found) {
