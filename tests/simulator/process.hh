@@ -46,7 +46,6 @@ struct ProcessState {
     std::string input;                // the line of the standard input that is being read
     size_t input_read = 0;            // its bytes that were read
     unsigned committed = 0;           // number of records that it reported as committed
-    unsigned completions = 0;         // number of completions that it has taken
 };
 
 // The state of a program since its last start.

@@ -123,11 +123,7 @@ void Simulation::repair() {
             reconnect(*machine);
     for (auto &process : processes) {
         process->frozen_until = 0;
-        if (!process->is_server)
-            continue;
-        if (configuration->oracle->serves_one_client)
-            kill(*process); // it may wait forever for a client
-        if (process->state == Process::OFF)
+        if (process->is_server && process->state == Process::OFF)
             start(*process);
     }
     step_while([this](const Process &process) { return is_ready(process); });
@@ -198,12 +194,6 @@ void Simulation::step() {
 
 // ---- calls of processes
 
-void fail_without_fault(Process &process) {
-    simulation.faulted |= process.errors.find("is the server listening?") != std::string::npos;
-    if (process.status && !simulation.faulted)
-        simulation.fail("fails without a fault: %s", process.first_error().c_str());
-}
-
 bool Simulation::random_bit() {
     return sim::next_random(random_state_) >> 63;
 }
@@ -270,12 +260,6 @@ Machine *Simulation::machine(const std::string &addr) {
     return nullptr;
 }
 
-bool Simulation::is_connected(const Process &client) {
-    return std::ranges::any_of(network.links, [&client](const auto &link) {
-        return link->ends[0].owner == &client && link->ends[1].qp && link->ends[1].owner;
-    });
-}
-
 void Simulation::process_ended(Process &process) {
     if (process.status == 0 && &process != &reader) {
         if (const char *left = network.leaked_object(process))
@@ -289,8 +273,6 @@ void Simulation::process_ended(Process &process) {
     for (auto &object : objects)
         if (object->owner == &process)
             object->alive = false;
-    if (process.is_server && configuration->oracle->serves_one_client && !repaired)
-        process.restart_at = now + 1000;
     if (process.status == Process::KILLED)
         return;
     trace(process.name + " ends with status " + std::to_string(process.status));

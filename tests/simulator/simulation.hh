@@ -16,15 +16,13 @@ using Arguments = std::vector<std::string>;
 // The arguments of an example's programs, and its invariants.
 struct Oracle {
     bool has_reader = false;
-    bool serves_one_client = false; // a server ends after its client and is restarted
-    bool locks_files = false;       // a program uses only the part of a file that it has locked
+    bool locks_files = false; // a program uses only the part of a file that it has locked
     bool handles_device_events = false;
     unsigned early_timeouts_max = 0; // how often time can pass while packets wait; 0: no limit
     int resolve_ms = 1000;           // the maximum timeout of rdma_resolve_addr()
     Arguments (*arguments)(const Process &process);
     void (*begin)() = [] {};                                // resets the state for a schedule
     void (*on_line)(Process &, const char *) = ignore_line; // a program printed a line
-    void (*on_completion)(Process &) = ignore;              // the client took a completion
     // A side sends a message, which the function can change.
     void (*on_send)(const Link &, int side, std::string &) = nullptr;
     void (*on_end)(Process &) = ignore;  // a process ended by itself
@@ -61,19 +59,11 @@ extern const std::vector<Configuration> configurations;
 // Returns the connection that a line of a client reports as lost, or NULL.
 const End *lost_end(const Process &client, const char *line);
 
-// For on_end: records a finding if the program has failed although no fault has occurred. A
-// client that starts before its server listens may fail.
-void fail_without_fault(Process &process);
-
-// Returns the block that fill_block() of the examples generates for a number.
-constexpr size_t BLOCK_SIZE = 4096, BLOCKS_MAX = 4;
-const char *example_block(unsigned number);
-
 // Checks the programs of example 14 with damaged logs. Returns the number of logs, and sets
 // simulation.finding.
 unsigned damage_logs();
 
-extern const Oracle durability, atomic_write, replicated_log, block_mover;
+extern const Oracle replicated_log, block_mover;
 
 // An open file or an epoll descriptor. It exists until the schedule ends.
 struct Object {
@@ -155,7 +145,6 @@ class Simulation : public SimulationState {
     bool is_readable(int fd);
     bool wait_for(int fd); // false if a read of the descriptor would return EAGAIN
     Machine *machine(const std::string &addr);
-    bool is_connected(const Process &client); // to a server that has not deleted the connection
     void process_ended(Process &process);
     void handle_line(Process &process, const std::string &text);
     void trace(const std::string &text);

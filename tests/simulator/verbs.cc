@@ -372,7 +372,6 @@ void Network::polls(const sim::Ring &ring) {
 
 void Network::polled(const ibv_wc *wc, int count) {
     for (int i = 0; i < count; i++) {
-        simulation.current->completions++;
         // In example 15, the queue also has completions of sends, which are no replies.
         const bool is_reply = wc[i].status == IBV_WC_SUCCESS &&
                               (!simulation.configuration->oracle->handles_device_events ||
@@ -383,8 +382,6 @@ void Network::polled(const ibv_wc *wc, int count) {
         end->note_receive(simulation.now);
         end->has_completion = true;
     }
-    if (count > 0 && wc->status == IBV_WC_SUCCESS)
-        simulation.configuration->oracle->on_completion(*simulation.current);
 }
 
 // ---- the environment of the fabric

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// examples.cc -- checks examples 06 to 13 and 15: data that a program reported as persistent
-// survives every later power failure, and a program fails only after a fault
+// block_mover.cc -- checks example 15: no client accepts a wrong block, and each client moves
+// all blocks unless it is stopped
 
 #include "simulation.hh"
 
@@ -15,45 +15,17 @@
 
 namespace {
 
-const Process &server() {
-    return *simulation.processes[0];
-}
+constexpr unsigned STORE_BLOCKS = 32, PASSES = 3, DEPTH = 8, PATIENCE_MS = 500, MISSED_MAX = 4;
+constexpr size_t BLOCK_SIZE = 4096;
 
-const Memory &memory() {
-    return server().machine->memory;
-}
-
-// Returns true if the data survives a power failure.
-bool keeps_block(const Memory &memory, size_t offset, unsigned number,
-                 size_t size = BLOCK_SIZE) {
-    return !memcmp(memory.image(true) + offset, example_block(number), size) &&
-           memory.is_certain(offset, offset + size);
-}
-
-// The arguments of an example, and the data that is persistent once a program prints the claim.
-struct Kind {
-    bool has_direct_write, server_has_file, is_numbered;
-    const char *claim; // of the client; NULL: the example has none
-    size_t blocks;     // number of blocks that are persistent after the claim
-};
-constexpr unsigned FIRST_EXAMPLE = 6;
-constexpr Kind kinds[] = {
-    {false, false, true, nullptr, 0},
-    {true, true, false, nullptr, 0},
-    {},
-    {false, true, false, "the server has persisted them", 4},
-    {},
-    {},
-    {},
-    {false, false, true, nullptr, 0},
-};
-
-unsigned example_number() {
-    return static_cast<unsigned>(atoi(simulation.configuration->example.c_str()));
-}
-
-const Kind &kind() {
-    return kinds[example_number() - FIRST_EXAMPLE];
+// Returns the block that fill_block() of the examples generates for a number.
+const char *example_block(unsigned number) {
+    static std::string blocks[STORE_BLOCKS];
+    std::string &block = blocks[number];
+    for (char line[33]; block.size() < BLOCK_SIZE; block += line)
+        snprintf(line, sizeof(line), "librpma example %02u, line %06zu\n", number,
+                 block.size() / 32 + 1);
+    return block.data();
 }
 
 // Is true for a client of another example or of rogue/.
@@ -68,178 +40,6 @@ int fault_number() {
     const std::string &name = simulation.configuration->name;
     return atoi(name.c_str() + name.rfind('-') + 1);
 }
-
-// Example 06 has a variant only of the server.
-Arguments arguments_of(const Process &process) {
-    if (is_rogue(process))
-        return {server().machine->name, "7471", std::to_string(fault_number())};
-    Arguments list;
-    const char *option = simulation.configuration->option;
-    if (option && (process.is_server || !kind().is_numbered))
-        list.push_back(option);
-    bool has_file = !process.is_server || simulation.configuration->has_file(0);
-    if (process.is_server && kind().has_direct_write && has_file)
-        list.push_back("--direct-write");
-    list.insert(list.end(), {server().machine->name, "7471"});
-    unsigned clients = simulation.configuration->clients, number = process.index;
-    if (process.is_server || number > clients) // the last client has a server of its own
-        number = process.is_server && !simulation.repaired ? clients : 1;
-    if (kind().is_numbered)
-        list.push_back(std::to_string(number));
-    if (has_file && process.is_server && kind().server_has_file)
-        list.push_back(process.machine->name);
-    return list;
-}
-
-// Returns true if the file of the server contains the data that its client writes.
-bool has_data() {
-    return !memcmp(memory().visible(), example_block(example_number()),
-                   kind().blocks * BLOCK_SIZE);
-}
-
-// Without a fault, a program fails only if it is a client that starts before its server
-// listens. After such a client, a server of several clients waits forever for the missing one.
-void on_end(Process &process) {
-    if (process.is_server && simulation.configuration->first_client && !simulation.repaired) {
-        if (process.errors.find("requests memory that it was not offered") == std::string::npos)
-            simulation.fail("does not refuse a rogue client: %s",
-                            process.first_error().c_str());
-        return;
-    }
-    if (process.is_server && kind().server_has_file && simulation.configuration->has_file(0) &&
-        !process.status && !has_data())
-        simulation.fail("succeeds without the data");
-    // No client ends a server of several, only a failed call of this side.
-    if (process.is_server && process.status && kind().is_numbered && !process.errors.empty() &&
-        process.errors.find("rpma_") == std::string::npos)
-        simulation.fail("is ended by a client: %s", process.first_error().c_str());
-    if (process.status && process.errors.empty())
-        simulation.fail("ends with status %d without an error message", process.status);
-    fail_without_fault(process);
-}
-
-// The claim is valid until the server restarts, because it then initializes its memory.
-bool is_claimed;
-unsigned claimed_start;
-
-void begin_durability() {
-    is_claimed = false;
-}
-
-void check_durability() {
-    if (is_claimed && claimed_start == server().starts &&
-        !keeps_block(memory(), 0, example_number(), kind().blocks * BLOCK_SIZE))
-        simulation.fail("data that a program reported as persistent is not");
-}
-
-// A line of a client is valid only for the server that it is connected to, not after a restart.
-void on_durability_line(Process &process, const char *line) {
-    if (kind().is_numbered && strstr(line, " is lost: ") && !simulation.faulted)
-        simulation.fail("loses a client without a fault: %s", line);
-    if (!kind().claim || process.is_server)
-        return;
-    is_claimed = simulation.is_connected(process) && strstr(line, kind().claim);
-    if (!is_claimed)
-        return;
-    claimed_start = server().starts;
-    server().machine->memory.find_own_stores();
-    check_durability();
-}
-
-// ---- example 07
-
-constexpr size_t TAIL_PLACE = 0, SIGNATURE_PLACE = 8, LOG_ENTRIES = 64;
-constexpr uint64_t OLD_TAIL = 2;
-uint64_t appended; // entries whose last flush has completed at a client
-std::map<const Process *, uint64_t> read_tails;
-uint64_t changes;
-
-// The memory contains other data at first, which resembles a tail without entries.
-void begin_log() {
-    appended = changes = 0;
-    read_tails.clear();
-    auto *tail = reinterpret_cast<uint64_t *>(memory().visible() + TAIL_PLACE);
-    server().machine->memory.store({tail, OLD_TAIL, UINT64_MAX}, OWN);
-    server().machine->memory.persist(TAIL_PLACE, TAIL_PLACE + WORD);
-}
-
-void check_log() {
-    if (changes == memory().changes() || !simulation.configuration->has_file(0))
-        return;
-    server().machine->memory.find_own_stores();
-    changes = memory().changes();
-    bool valid = !memcmp(memory().image(true) + SIGNATURE_PLACE, "RPMALOG1", WORD) &&
-                 memory().is_certain(SIGNATURE_PLACE, SIGNATURE_PLACE + WORD);
-    uint64_t first = UINT64_MAX, last = 0;
-    memory().each_outcome(true, TAIL_PLACE, [&](uint64_t tail) {
-        first = std::min(first, tail);
-        last = std::max(last, tail);
-    });
-    if (appended && (!valid || first < appended))
-        simulation.fail("%zu entries were appended, a power failure may leave %s %zu",
-                        static_cast<size_t>(appended), valid ? "only" : "no signature and",
-                        static_cast<size_t>(first));
-    bool may_be_valid = valid; // possibly after a power failure
-    memory().each_outcome(true, SIGNATURE_PLACE, [&](uint64_t word) {
-        may_be_valid |= !memcmp(&word, "RPMALOG1", WORD);
-    });
-    for (uint64_t i = 0; may_be_valid && i < std::min<uint64_t>(last, LOG_ENTRIES); i++)
-        if (!keeps_block(memory(), (i + 1) * BLOCK_SIZE, static_cast<unsigned>(i % 100)))
-            return simulation.fail(
-                "entry %zu is before the tail, but a power failure may damage it",
-                static_cast<size_t>(i));
-}
-
-void on_log_line(Process &, const char *line) {
-    size_t before, after;
-    if (sscanf(line, "server: the log in persistent memory had %zu entries and has %zu",
-               &before, &after) == 2 &&
-        before >= after)
-        simulation.fail("accepts entries that were not appended: %s", line);
-}
-
-// The first completion of a client is its read of the header. Each later one is an entry.
-void on_completion(Process &client) {
-    if (client.completions == 1)
-        read_tails[&client] =
-            *reinterpret_cast<const uint64_t *>(memory().visible() + TAIL_PLACE);
-    else
-        appended = std::max(appended, read_tails[&client] + client.completions - 1);
-    changes = 0;
-    check_log();
-}
-
-} // namespace
-
-const char *example_block(unsigned number) {
-    static std::string blocks[100];
-    std::string &block = blocks[number];
-    for (char line[33]; block.size() < BLOCKS_MAX * BLOCK_SIZE; block += line)
-        snprintf(line, sizeof(line), "librpma example %02u, line %06zu\n", number,
-                 block.size() / 32 + 1);
-    return block.data();
-}
-
-const Oracle durability = {.serves_one_client = true,
-                           .arguments = arguments_of,
-                           .begin = begin_durability,
-                           .on_line = on_durability_line,
-                           .on_end = on_end,
-                           .check = check_durability};
-const Oracle atomic_write = {.serves_one_client = true,
-                             .arguments = arguments_of,
-                             .begin = begin_log,
-                             .on_line = on_log_line,
-                             .on_completion = on_completion,
-                             .on_end = on_end,
-                             .check = check_log};
-
-// ---- example 15: no client accepts a wrong block, and each client moves all blocks unless it
-// is stopped
-
-namespace {
-
-constexpr unsigned STORE_BLOCKS = 32, PASSES = 3, DEPTH = 8, PATIENCE_MS = 500, MISSED_MAX = 4;
 
 // The client's sum of all blocks.
 uint32_t expected_sum() {
