@@ -221,6 +221,7 @@ RULES = {
     r"^(?=.*\b(?:library|librpma)\b)(?=.*\bcannot (?:detect|check)\b)": "rpma_peer_cfg_set_direct_write_to_pmem.3",
     r"\b(?:0\.54|2\.15|1\.07) s|\b17 seconds|\b655(?:\.36)? milliseconds": "rpma_conn_cfg_new.3",
     r"\bEPOLLET\b(?!\.)": "rpma_tutorial.7",
+    r"(?i)^(?=.*\b(?:address|thread|memory) ?sanitizer)(?=.*\b(?:need|run|option|report))": "rdma-sim-test.7",
     r"\bIBV_ATOMIC_GLOB\b": "rpma_memory_model.7",
     r"\bkeeps its entry|\bonce per length|\bentry\b.* (?:is|are) (?:ever )?freed|\bfrees the (?:entry|entries|send queue)": "rpma_conn_cfg_new.3",
 }
