@@ -126,6 +126,8 @@ def check_news(book):
     for release, text in zip(parts[1::2], parts[2::2]):
         if not re.search(r"^#{3,4} Results that differ$", text, flags=re.M):
             yield f"NEWS.md: {release} has no section \"Results that differ\""
+        for line in re.findall(r"^.*\S +#{2,}.*$", text, flags=re.M):
+            yield f"NEWS.md: {release}: a heading begins a line: {line}"
 
 
 def check_repeated(book):
