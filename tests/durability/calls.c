@@ -20,11 +20,11 @@ static int program;
 static char error[256]; // the last one that the program has printed
 static unsigned blocks; // that the program and librpma have allocated
 
-int main(int argc, char *argv[]);
+int run_example(int argc, char *argv[]); // its main()
 
-int run_program(int number, int argc, char *argv[]) {
-    program = number;
-    const int status = main(argc, argv);
+int main(int argc, char *argv[]) {
+    program = atoi(argv[0]);
+    const int status = run_example(argc, argv);
     if (!status && blocks > 0)
         report("a program succeeds without freeing its memory");
     return handle_end(program, status, error);
@@ -65,21 +65,18 @@ void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void __real_free(void *memory);
 
-void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size) {
     void *const memory = __real_malloc(size);
     blocks += memory != NULL;
     return memory;
 }
 
-void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size) {
     void *const memory = __real_calloc(count, size);
     blocks += memory != NULL;
     return memory;
 }
 
-void __wrap_free(void *memory);
 void __wrap_free(void *memory) {
     blocks -= memory != NULL;
     __real_free(memory);
@@ -88,7 +85,6 @@ void __wrap_free(void *memory) {
 // ---- librpma
 
 int __real_rpma_cq_get_wc(struct rpma_cq *cq, int count, struct ibv_wc *wc, int *got);
-int __wrap_rpma_cq_get_wc(struct rpma_cq *cq, int count, struct ibv_wc *wc, int *got);
 int __wrap_rpma_cq_get_wc(struct rpma_cq *cq, int count, struct ibv_wc *wc, int *got) {
     const int ret = __real_rpma_cq_get_wc(cq, count, wc, got);
     if (!ret && wc->status == IBV_WC_SUCCESS)
@@ -104,63 +100,28 @@ static void persist(const void *ptr, size_t size) {
         abort();
 }
 
-int pmem2_source_from_fd(struct pmem2_source **source, int fd) {
-    (void)source, (void)fd;
-    return 0;
-}
-
-int pmem2_config_new(struct pmem2_config **config) {
-    (void)config;
-    return 0;
-}
-
-int pmem2_config_set_required_store_granularity(struct pmem2_config *config,
-                                                enum pmem2_granularity granularity) {
-    (void)config, (void)granularity;
-    return 0;
-}
-
 int pmem2_map_new(struct pmem2_map **map, const struct pmem2_config *config,
                   const struct pmem2_source *source) {
-    (void)config, (void)source;
     *map = (struct pmem2_map *)file_bytes;
     return 0;
 }
 
-int pmem2_config_delete(struct pmem2_config **config) {
-    (void)config;
-    return 0;
-}
+// Defines a function that only returns a value.
+#define RETURNS(type, function, parameters, value) \
+    type function parameters {                     \
+        return value;                              \
+    }
 
-int pmem2_source_delete(struct pmem2_source **source) {
-    (void)source;
-    return 0;
-}
-
-int pmem2_map_delete(struct pmem2_map **map) {
-    (void)map;
-    return 0;
-}
-
-void *pmem2_map_get_address(struct pmem2_map *map) {
-    return map;
-}
-
-size_t pmem2_map_get_size(struct pmem2_map *map) {
-    (void)map;
-    return file_size;
-}
-
-enum pmem2_granularity pmem2_map_get_store_granularity(struct pmem2_map *map) {
-    (void)map;
-    return PMEM2_GRANULARITY_CACHE_LINE;
-}
-
-pmem2_persist_fn pmem2_get_persist_fn(struct pmem2_map *map) {
-    (void)map;
-    return persist;
-}
-
-const char *pmem2_errormsg(void) {
-    return "a failure of libpmem2";
-}
+RETURNS(int, pmem2_source_from_fd, (struct pmem2_source * *source, int fd), 0)
+RETURNS(int, pmem2_source_delete, (struct pmem2_source * *source), 0)
+RETURNS(int, pmem2_config_new, (struct pmem2_config * *config), 0)
+RETURNS(int, pmem2_config_delete, (struct pmem2_config * *config), 0)
+RETURNS(int, pmem2_config_set_required_store_granularity,
+        (struct pmem2_config * config, enum pmem2_granularity granularity), 0)
+RETURNS(int, pmem2_map_delete, (struct pmem2_map * *map), 0)
+RETURNS(void *, pmem2_map_get_address, (struct pmem2_map * map), map)
+RETURNS(size_t, pmem2_map_get_size, (struct pmem2_map * map), file_size)
+RETURNS(enum pmem2_granularity, pmem2_map_get_store_granularity, (struct pmem2_map * map),
+        PMEM2_GRANULARITY_CACHE_LINE)
+RETURNS(pmem2_persist_fn, pmem2_get_persist_fn, (struct pmem2_map * map), persist)
+RETURNS(const char *, pmem2_errormsg, (void), "a failure of libpmem2")

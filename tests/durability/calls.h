@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// calls.h -- what a program of an example calls instead of the C library, libpmem2 and librpma
+// calls.h -- what the programs of examples call in the test. The name of a program is its
+// number
 
 #ifndef CALLS_H
 #define CALLS_H 1
 
 #include <stddef.h>
-
-// ---- of calls.c, which each program contains
-
-// Runs main() as the program of this number.
-int run_program(int number, int argc, char *argv[]);
-
-// ---- of the test
 
 // The memory that each file of a program maps.
 extern char file_bytes[] __attribute__((aligned(64)));

@@ -9,11 +9,12 @@
 
 #include "calls.h"
 #include "common.h"
-#include "copies.h"
 #include "modules.h"
 
 #include <endian.h>
 #include <rdma-sim.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -122,7 +123,7 @@ static const struct configuration *chosen;
 static int form;              // of the untrusted client
 static unsigned clients;      // that run at once
 static unsigned server_count; // servers that are started, one after the other
-static struct copy copies[PROGRAMS_MAX];
+static struct module modules[PROGRAMS_MAX];
 static char file[32];
 static char wrong[200]; // the first mistake
 static bool is_claimed;
@@ -248,7 +249,7 @@ int handle_end(int program, int status, const char *error) {
 // ---- the programs --------------------------------------------------------------------------
 
 static int run_main(int program) {
-    char name[] = "example", address[] = "10.77.0.1", port[] = "7471";
+    char name[] = {(char)('0' + program), '\0'}, address[] = "10.77.0.1", port[] = "7471";
     char direct_write[] = "--direct-write", option[32], number[8], *argv[8] = {name};
     int argc = 1;
     const bool has_file = example->blocks > 0 && program == example->owner;
@@ -275,8 +276,7 @@ static int run_main(int program) {
     if (program != SERVER)
         completions = 0;
     known[program] = starts;
-    reset_copy(&copies[program]);
-    return copies[program].run(program, argc, argv);
+    return run_module(&modules[program], argc, argv);
 }
 
 static int run_server(void *argument) {
@@ -341,7 +341,7 @@ static bool run(const char *name, uint64_t schedules, uint64_t seed) {
         const bool is_untrusted = form && i != SERVER;
         snprintf(module, sizeof(module), "%s-%s", is_untrusted ? "untrusted" : example->modules,
                  i == SERVER ? "server" : "client");
-        copies[i] = load_copy(module);
+        modules[i] = load_module(module);
         numbers[i] = i;
         if (i != SERVER)
             programs[i] = (struct rdma_sim_program){(unsigned)i + 1, run_client, &numbers[i],

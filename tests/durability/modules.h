@@ -1,57 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the librpma developers
 
-// modules.h -- loads the programs of a test
+// modules.h -- the programs of a test
 //
-// A program is a module, because each needs its own copy of examples/common/, with its
-// variables.
+// A program is a copy of a module, with its own examples/common/ and its own variables. They
+// have their first values at each start, also after a kill.
 
 #ifndef MODULES_H
 #define MODULES_H 1
 
-#include <dlfcn.h>
 #include <rdma-sim.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include <stddef.h>
 
-typedef int (*main_function)(int, char **);
+struct module {
+    int (*main)(int argc, char *argv[]);
+    struct variables {
+        char *begin, *first_values;
+        size_t size;
+    } variables[4]; // unused: of size 0
+};
 
-// Finds the file of a module in the directory $MODULES. A module finds its libraries from its
-// own directory, also if its name is a symbolic link.
-static inline void find_file(const char *module, char file[4096]) {
-    char path[4096];
-    const char *const directory = getenv("MODULES");
-    snprintf(path, sizeof(path), "%s/%s.so", directory ? directory : ".", module);
-    if (!realpath(path, file))
-        snprintf(file, sizeof(path), "%s", path);
-}
+// Loads a module of the directory $MODULES.
+struct module load_module(const char *name);
 
-// Returns the main() of a module.
-static inline main_function find_main(const char *module) {
-    char file[4096];
-    main_function found = NULL;
-    find_file(module, file);
-    void *const handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (handle)
-        *(void **)&found = dlsym(handle, "main");
-    if (!found) {
-        fprintf(stderr, "%s\n", dlerror());
-        exit(EXIT_FAILURE);
-    }
-    return found;
-}
+// Starts a program, and returns the status of its end.
+int run_module(const struct module *module, int argc, char *argv[]);
 
 // Runs a test, and prints its finding and its time. Returns false if it has a finding.
-static inline bool explore_and_print(const struct rdma_sim_test *test, const char *name) {
-    struct timespec begin, end;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    const int found = rdma_sim_explore(test);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    printf("%s: %s, %.1f s\n", name, found ? rdma_sim_error() : "nothing found",
-           (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
-    return found == 0;
-}
+bool explore_and_print(const struct rdma_sim_test *test, const char *name);
 
 #endif // MODULES_H

@@ -13,6 +13,8 @@
 
 #include <rdma-sim.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CLIENTS 2     // that are served, one after the other
@@ -198,14 +200,14 @@ static const char *check(void *argument) {
 
 // ---- the programs --------------------------------------------------------------------------
 
-static main_function server_main, client_main;
+static struct module server, client;
 
 static int run_server(void *argument) {
     char name[] = "server", option[] = "--direct-write", address[] = "10.77.0.1",
          port[] = "7471";
     (void)argument;
     for (; served < CLIENTS; served++)
-        if (server_main(4, (char *[]){name, option, address, port, NULL}))
+        if (run_module(&server, 4, (char *[]){name, option, address, port, NULL}))
             return EXIT_FAILURE;
     return EXIT_SUCCESS;
 }
@@ -228,8 +230,8 @@ static int run_client(void *argument) {
             return EXIT_FAILURE;
         is_listening = false;
         snprintf(number, sizeof(number), "%u", started);
-        if (chosen->is_emulated ? client_main(5, (char **)emulated)
-                                : client_main(4, (char **)native))
+        if (chosen->is_emulated ? run_module(&client, 5, (char **)emulated)
+                                : run_module(&client, 4, (char **)native))
             return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;
@@ -265,9 +267,9 @@ static bool run(const struct configuration *configuration, uint64_t schedules, u
     char module[64];
     chosen = configuration;
     snprintf(module, sizeof(module), "%s-server", configuration->modules);
-    server_main = find_main(module);
+    server = load_module(module);
     snprintf(module, sizeof(module), "%s-client", configuration->modules);
-    client_main = find_main(module);
+    client = load_module(module);
     return explore_and_print(&test, configuration->name);
 }
 

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 #include <rdma-sim.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +72,7 @@ static const char *check(void *argument) {
 
 // ---- the programs --------------------------------------------------------------------------
 
-static main_function server_main, client_main;
+static struct module server, client;
 
 // --direct-write is step 9 of rpma_pmem(7). In entry 1, the operator has skipped it.
 static int run_program(bool is_server) {
@@ -87,7 +88,7 @@ static int run_program(bool is_server) {
     argv[argc++] = address;
     argv[argc++] = port;
     argv[argc++] = text;
-    return (is_server ? server_main : client_main)(argc, argv);
+    return run_module(is_server ? &server : &client, argc, argv);
 }
 
 static int run_server(void *argument) {
@@ -193,7 +194,7 @@ int main(void) {
         cmocka_unit_test(corrected_program_has_no_finding),
         cmocka_unit_test(corrected_program_with_one_power_failure_has_no_finding),
     };
-    server_main = find_main("pitfalls-server");
-    client_main = find_main("pitfalls-client");
+    server = load_module("pitfalls-server");
+    client = load_module("pitfalls-client");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
