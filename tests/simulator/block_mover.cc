@@ -267,7 +267,8 @@ void mover_on_wait(Process &process) {
 
 } // namespace
 
-const Oracle block_mover = {.handles_device_events = true,
+const Oracle block_mover = {.example = "15-block-mover",
+                            .handles_device_events = true,
                             .early_timeouts_max = 30, // after each, its clients connect again
                             .resolve_ms = PATIENCE_MS,
                             .arguments = mover_arguments,

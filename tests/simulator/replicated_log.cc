@@ -382,7 +382,8 @@ Arguments arguments_of(const Process &process) {
 
 } // namespace
 
-const Oracle replicated_log = {.has_reader = true,
+const Oracle replicated_log = {.example = "14-replicated-log",
+                               .has_reader = true,
                                .locks_files = true,
                                .resolve_ms = PATIENCE_MS,
                                .arguments = arguments_of,

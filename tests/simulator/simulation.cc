@@ -23,7 +23,7 @@ constexpr uint32_t STEPS_MAX = 400000;
 
 void Simulation::load_programs(const Configuration &chosen, const std::string &modules) {
     configuration = &chosen;
-    std::string path = modules + "/" + configuration->example;
+    std::string path = modules + "/" + configuration->oracle->example;
     for (unsigned i = 0; i <= configuration->servers + configuration->clients; i++) {
         machines.push_back(std::make_unique<Machine>());
         processes.push_back(std::make_unique<Process>());

@@ -15,6 +15,7 @@ using Arguments = std::vector<std::string>;
 
 // The arguments of an example's programs, and its invariants.
 struct Oracle {
+    const char *example; // its directory
     bool has_reader = false;
     bool locks_files = false; // a program uses only the part of a file that it has locked
     bool handles_device_events = false;
@@ -34,10 +35,11 @@ struct Oracle {
     static void ignore_line(Process &, const char *) {}
 };
 
+extern const Oracle replicated_log, block_mover;
+
 struct Configuration {
     std::string name;
-    std::string example; // the directory of the example
-    const Oracle *oracle;
+    const Oracle *oracle = &replicated_log;
     unsigned servers = 1, clients; // without the client that runs at the end
     const char *option = nullptr;  // selects a variant of the example
     unsigned lines = 0;            // lines of each client's standard input
@@ -62,8 +64,6 @@ const End *lost_end(const Process &client, const char *line);
 // Checks the programs of example 14 with damaged logs. Returns the number of logs, and sets
 // simulation.finding.
 unsigned damage_logs();
-
-extern const Oracle replicated_log, block_mover;
 
 // An open file or an epoll descriptor. It exists until the schedule ends.
 struct Object {
