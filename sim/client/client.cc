@@ -6,6 +6,7 @@
 #include "../protocol/mailbox.hh"
 #include "end_run.hh"
 #include "memory_thread.hh"
+#include "own_descriptors.hh"
 
 #include <cerrno>
 #include <cstdio>
@@ -143,7 +144,7 @@ void open_ring(int fd) {
         close(message.fd);
     if (mapped != MAP_FAILED) {
         ring = static_cast<RequestRing *>(mapped);
-        bell = its_bell;
+        bell = kept(its_bell);
         memset(posted, 0, sizeof(posted));
     } else if (its_bell >= 0) {
         close(its_bell);
@@ -155,7 +156,7 @@ void leave_ring() {
     if (!ring)
         return;
     munmap(ring, sizeof(*ring));
-    close(bell);
+    close_kept(bell);
     ring = nullptr;
 }
 
@@ -269,6 +270,7 @@ int connect_process() {
         close(fd);
         return error;
     }
+    fd = kept(fd);
     (has_connection_of_thread ? connection_of_thread : connection) = fd;
     session = reply.session;
     has_memory_thread = reply.needs_mailbox || has_memory_thread;
@@ -283,6 +285,7 @@ int connect_process() {
 void connect_child() {
     const int before = errno;
     connection = connection_of_thread = -1;
+    mark_none();
     leave_ring();
     if (session != 0 && !has_memory_thread)
         (void)connect_process();
@@ -323,7 +326,7 @@ int rdma_sim_connection() {
 }
 
 void rdma_sim_disconnect_thread() {
-    close(connection_of_thread);
+    close_kept(connection_of_thread);
     connection_of_thread = -1;
 }
 

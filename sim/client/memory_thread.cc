@@ -3,6 +3,8 @@
 
 #include "memory_thread.hh"
 
+#include "own_descriptors.hh"
+
 #include "../protocol/mailbox.hh"
 #include "../protocol/mappings.hh"
 
@@ -86,8 +88,8 @@ void *serve(void *argument) {
             futex(&box.state, FUTEX_WAKE, 1, nullptr);
     }
     munmap(&box, sizeof(box));
-    close(through[0]);
-    close(through[1]);
+    close_kept(through[0]);
+    close_kept(through[1]);
     return nullptr;
 }
 
@@ -96,6 +98,8 @@ void *serve(void *argument) {
 int rdma_sim_start_memory_thread(int fd) {
     if (pipe2(through, O_CLOEXEC))
         return errno;
+    for (int &each : through)
+        each = kept(each);
     void *const mapped =
         mmap(nullptr, sizeof(Mailbox), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     int error = mapped == MAP_FAILED ? errno : 0;
@@ -110,7 +114,7 @@ int rdma_sim_start_memory_thread(int fd) {
         return pthread_detach(thread);
     if (mapped != MAP_FAILED)
         munmap(mapped, sizeof(Mailbox));
-    close(through[0]);
-    close(through[1]);
+    close_kept(through[0]);
+    close_kept(through[1]);
     return error;
 }

@@ -162,18 +162,6 @@ void report_listening() {
     errno = error;
 }
 
-// Recognizes "host1" to "host254".
-bool is_host_name(const char *name, char (&digits)[INET_ADDRSTRLEN]) {
-    unsigned number;
-    char rest;
-    if (settings().host == 0 || name == nullptr ||
-        sscanf(name, "host%3u%c", &number, &rest) != 1 || number == 0 ||
-        number > sim::MAX_HOSTS)
-        return false;
-    snprintf(digits, sizeof(digits), "10.77.0.%u", number);
-    return true;
-}
-
 } // namespace
 
 // The connections of the schedule before are in TIME-WAIT: a port is free again at once.
@@ -332,25 +320,4 @@ EXPORTED int listen(int fd, int backlog) noexcept {
 // Called by librdmacm.so.1 of the fabric, which a plugin may load with RTLD_LOCAL.
 EXPORTED void rdma_sim_listens() {
     report_listening();
-}
-
-EXPORTED int getaddrinfo(const char *name, const char *service, const addrinfo *hints,
-                         addrinfo **found) {
-    char digits[INET_ADDRSTRLEN];
-    return REAL(getaddrinfo)(is_host_name(name, digits) ? digits : name, service, hints, found);
-}
-
-EXPORTED hostent *gethostbyname(const char *name) {
-    char digits[INET_ADDRSTRLEN];
-    return REAL(gethostbyname)(is_host_name(name, digits) ? digits : name);
-}
-
-EXPORTED int gethostname(char *name, size_t size) noexcept {
-    if (settings().host == 0)
-        return REAL(gethostname)(name, size);
-    const int length = snprintf(name, size, "host%u", settings().host);
-    if (static_cast<size_t>(length) < size)
-        return 0;
-    errno = ENAMETOOLONG;
-    return -1;
 }

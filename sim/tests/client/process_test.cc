@@ -564,7 +564,7 @@ std::vector<std::pair<char *, size_t>> shared_memory(const char *name) {
 void wake_fabric() {
     const uint64_t one = 1;
     char path[64], target[64];
-    for (int fd = 0; fd < 64; fd++) {
+    for (int fd = 0; fd < 1024; fd++) {
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         const ssize_t length = readlink(path, target, sizeof(target) - 1);
         if (length > 0 && !strncmp(target, "anon_inode:[eventfd]", static_cast<size_t>(length)))
