@@ -3,10 +3,9 @@
 
 #include "memory_thread.hh"
 
-#include "own_descriptors.hh"
-
 #include "../protocol/mailbox.hh"
 #include "../protocol/mappings.hh"
+#include "own_descriptors.hh"
 
 #include <csignal>
 #include <fcntl.h>

@@ -270,6 +270,7 @@ bool Schedule::is_quiet(const Process &first) {
 // Signals without a handler act at once: waits until the kernel has delivered them. A program
 // with a handler blocks them until its next turn.
 void Schedule::deliver_signals(const Process &sender) {
+    set_signaled(sender.first == nullptr ? sender : *sender.first); // its other threads
     for (size_t i = 0; i < processes_.size(); i++) {
         Process &each = processes_[i];
         if (each.first != nullptr || !each.is_alive || each.pid == sender.pid ||

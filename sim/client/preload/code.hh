@@ -34,8 +34,10 @@ inline bool is_instruction(const unsigned char *code, const unsigned char *at,
     return reached >= ENOUGH || at - code < static_cast<ptrdiff_t>(STARTS);
 }
 
-template <size_t SIZE>
-bool contains_instruction(const dl_phdr_info &info, const unsigned char (&bytes)[SIZE]) {
+// Calls the function for the places of an instruction, until it returns false.
+template <size_t SIZE, class Function>
+void find_instructions(const dl_phdr_info &info, const unsigned char (&bytes)[SIZE],
+                       Function function) {
     for (unsigned i = 0; i < info.dlpi_phnum; i++) {
         const ElfW(Phdr) &segment = info.dlpi_phdr[i];
         if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0)
@@ -47,10 +49,19 @@ bool contains_instruction(const dl_phdr_info &info, const unsigned char (&bytes)
              (at = static_cast<const unsigned char *>(
                   memmem(at, static_cast<size_t>(end - at), bytes, SIZE))) != nullptr;
              at++)
-            if (is_instruction(code, at, end))
-                return true;
+            if (is_instruction(code, at, end) && !function(at))
+                return;
     }
-    return false;
+}
+
+template <size_t SIZE>
+bool contains_instruction(const dl_phdr_info &info, const unsigned char (&bytes)[SIZE]) {
+    bool is_found = false;
+    find_instructions(info, bytes, [&](const unsigned char *) {
+        is_found = true;
+        return false;
+    });
+    return is_found;
 }
 
 } // namespace control

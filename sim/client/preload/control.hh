@@ -63,6 +63,8 @@ class OpenDescriptor {
 bool is_of_program(int fd); // which is controlled; false for the connection to rdma-sim
 bool is_shared(int fd);     // others may wait for it: a socket or a pipe
 bool is_random(int fd);     // /dev/random or /dev/urandom
+// Returns false, with errno, if a call that waits for the events fails.
+bool wait_for(int fd, short events, int flags, const char *function);
 
 // ipc.cc
 bool has_file_locks(); // the process has locked a file
@@ -105,6 +107,12 @@ bool is_interrupted(unsigned before); // a handler without SA_RESTART has run si
 uint64_t next_timer();
 void expire_timers();
 void forget_timers(); // in a child, which inherits none
+// A signal was sent to this process or to one of its threads: those that wait run its handler.
+void signal_sent(int number, const char *function);
+// processes.cc: gives the sender the number that the program knows.
+void number_sender(siginfo_t &info);
+// The same for what read() has returned, if the descriptor is that of signalfd().
+void number_senders(int fd, void *data, size_t size);
 // Blocks all signals if the program has a handler, and then returns true.
 bool block_signals(sigset_t &before);
 
@@ -130,6 +138,7 @@ uint64_t read_monotonic_clock();
 // direct_calls.cc
 void find_direct_calls(char **argv); // of the program
 bool has_direct_calls();             // SIGSYS is for them
+bool has_calls_of_libraries();       // SIGILL is
 void catch_direct_calls();           // of the calling thread, if the program makes them
 
 // Returns in a copy of the process for each schedule, if rdma-sim wants copies.

@@ -47,6 +47,7 @@ bool is_blocking(int fd, int flags = 0) {
 // The numbers of copies of descriptors. A program gets lower ones.
 constexpr int FIRST_COPY = 512, MAX_COPIES = 512;
 bool copies[MAX_COPIES]; // which are open
+bool has_full;           // a call has waited for room, such as that in an eventfd
 
 } // namespace
 
@@ -109,14 +110,16 @@ class Blocking {
     uint64_t until_ = NEVER;
 };
 
-// Returns false, with errno, if the call fails.
-bool wait_for(int fd, short events, int flags, const char *function) {
+} // namespace
+
+bool control::wait_for(int fd, short events, int flags, const char *function) {
     const int error = errno;
     pollfd ready = {fd, events, 0};
     if (is_blocking(fd, flags) && REAL(poll)(&ready, 1, 0) == 0) {
         const OpenDescriptor open(fd);
         const Blocking blocking(fd, events, function);
         ready.fd = open.number();
+        has_full |= events == POLLOUT;
         for (bool may_wait = true; may_wait;) {
             may_wait = blocking.wait();
             const int reason = errno;
@@ -130,6 +133,8 @@ bool wait_for(int fd, short events, int flags, const char *function) {
     errno = error;
     return true;
 }
+
+namespace {
 
 // ---- TCP and UDP between the hosts ----
 
@@ -343,8 +348,10 @@ EXPORTED ssize_t read(int fd, void *to, size_t size) {
     if (!wait_for(fd, POLLIN, 0, "read"))
         return -1;
     const ssize_t result = REAL(read)(fd, to, size);
-    if (is_shared(fd))
+    if (is_shared(fd) || has_full)
         descriptors_changed();
+    if (result > 0)
+        number_senders(fd, to, static_cast<size_t>(result));
     return with_timeout(fd, result);
 }
 EXPORTED ssize_t __read_chk(int fd, void *to, size_t size, size_t room) {
@@ -449,6 +456,21 @@ EXPORTED int close(int fd) {
     const int result = REAL(close)(fd);
     yield_after("close");
     return result;
+}
+// Those that close descriptors as well.
+#define CLOSES(name, parameters, arguments)      \
+    EXPORTED int name parameters noexcept {      \
+        if (is_on())                             \
+            descriptors_changed();               \
+        const int result = REAL(name) arguments; \
+        yield_after(#name);                      \
+        return result;                           \
+    }
+CLOSES(dup2, (int from, int to), (from, to))
+CLOSES(dup3, (int from, int to, int flags), (from, to, flags))
+CLOSES(close_range, (unsigned first, unsigned last, int flags), (first, last, flags))
+EXPORTED void closefrom(int lowest) noexcept {
+    (void)close_range(lowest < 0 ? 0 : static_cast<unsigned>(lowest), UINT_MAX, 0);
 }
 EXPORTED int shutdown(int fd, int how) noexcept {
     rdma_sim_route route;

@@ -5,7 +5,7 @@
 // function of the C library, as those of Go do, call that function
 //
 // The kernel lets those of the program's own code fail with SIGSYS, whose handler makes them.
-// Those of its libraries do not fail.
+// Those of the libraries in LIBRARIES are replaced by an instruction that fails with SIGILL.
 
 #include "threads.hh"
 
@@ -23,6 +23,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/random.h>
 #include <sys/select.h>
@@ -40,6 +41,11 @@
 
 #include "../../protocol/dispatch.hh"
 #include "code.hh"
+
+extern "C" { // glibc has declared them since 2.36
+int pidfd_open(pid_t, unsigned) noexcept;
+int pidfd_send_signal(int, int, siginfo_t *, unsigned) noexcept;
+}
 
 namespace {
 
@@ -148,16 +154,16 @@ struct DirectCall {
 #define REFUSED(name) {SYS_##name, [](Arguments) -> long { refuse(#name "() as a direct system call"); }},
 constexpr DirectCall CALLS[] = {
     CALL(accept) CALL(accept4) CALL(bind) CALL(clock_gettime) CALL(close) CALL(connect)
-    CALL(epoll_pwait) CALL(execve) CALL(flock) CALL(getpgid) CALL(getpid) CALL(getppid) CALL(getrandom)
+    CALL(close_range) CALL(dup3) CALL(epoll_pwait) CALL(execve) CALL(flock) CALL(getpgid) CALL(getpid) CALL(getppid) CALL(getrandom)
     CALL(getsockopt) CALL(gettid) CALL(gettimeofday) CALL(kill) CALL(listen)
     CALL(mq_timedreceive) CALL(mq_timedsend) CALL(msgctl) CALL(msgrcv) CALL(msgsnd) CALL(nanosleep)
-    CALL(ppoll) CALL(read) CALL(readv) CALL(recvfrom) CALL(recvmmsg) CALL(recvmsg)
+    CALL(pidfd_open) CALL(pidfd_send_signal) CALL(ppoll) CALL(read) CALL(readv) CALL(recvfrom) CALL(recvmmsg) CALL(recvmsg)
     CALL(sched_setaffinity) CALL(sched_yield) CALL(semop) CALL(semtimedop) CALL(sendfile) CALL(sendmmsg) CALL(sendmsg) CALL(sendto) CALL(setitimer) CALL(setpgid)
     CALL(setsid) CALL(setsockopt) CALL(shutdown) CALL(socket) CALL(timerfd_create)
     CALL(timerfd_gettime) CALL(timerfd_settime) CALL(wait4) CALL(waitid) CALL(write)
     CALL(writev)
 #ifdef SYS_poll
-    CALL(alarm) CALL(epoll_wait) CALL(fork) CALL(getpgrp) CALL(pause) CALL(poll) CALL(select)
+    CALL(alarm) CALL(dup2) CALL(epoll_wait) CALL(fork) CALL(getpgrp) CALL(pause) CALL(poll) CALL(select)
     CALL(time) {SYS_vfork, call<::fork>},
 #endif
     {SYS_clock_nanosleep, sleep_on_clock}, {SYS_clone, clone_process}, {SYS_exit, exit_thread},
@@ -167,7 +173,11 @@ constexpr DirectCall CALLS[] = {
      }},
     {SYS_futex, call<control::futex>}, {SYS_rt_sigaction, set_action},
     {SYS_sched_getaffinity, find_processors}, {SYS_tgkill, signal_thread},
-    REFUSED(clone3) REFUSED(pselect6) REFUSED(rt_sigsuspend) REFUSED(rt_sigtimedwait)
+    REFUSED(clone3) REFUSED(io_uring_setup) REFUSED(pselect6) REFUSED(rt_sigsuspend) REFUSED(rt_sigtimedwait)
+    REFUSED(userfaultfd)
+#ifdef SYS_futex_waitv
+    REFUSED(futex_waitv)
+#endif
 };
 // clang-format on
 
@@ -198,11 +208,17 @@ EXPORTED long syscall(long number, ...) noexcept {
 namespace {
 
 uintptr_t end_of_code; // of the program; 0: its system calls do not fail
+constexpr size_t MAX_CALLS = 64;
+uintptr_t calls[MAX_CALLS]; // of its libraries
+size_t call_count;
 
 } // namespace
 
 bool control::has_direct_calls() {
     return end_of_code != 0;
+}
+bool control::has_calls_of_libraries() {
+    return call_count != 0;
 }
 
 #ifdef __x86_64__
@@ -219,6 +235,30 @@ int find_in_program(dl_phdr_info *info, size_t, void *) {
             end_of_code = info->dlpi_addr + segment.p_vaddr + segment.p_memsz;
     }
     return 1;
+}
+
+constexpr const char *LIBRARIES[] = {"libgomp.so", "liburing.so"};
+
+int replace_in_library(dl_phdr_info *info, size_t, void *) {
+    constexpr unsigned char UD2[] = {0x0f, 0x0b};
+    const char *const slash = strrchr(info->dlpi_name, '/');
+    const char *const name = slash == nullptr ? info->dlpi_name : slash + 1;
+    if (std::ranges::none_of(LIBRARIES, [&](const char *each) {
+            return strncmp(name, each, strlen(each)) == 0;
+        }))
+        return 0;
+    const auto page_size = static_cast<uintptr_t>(getpagesize());
+    find_instructions(*info, SYSCALL, [&](const unsigned char *at) {
+        const auto address = reinterpret_cast<uintptr_t>(at);
+        auto *const page = reinterpret_cast<void *>(address / page_size * page_size);
+        if (call_count == MAX_CALLS ||
+            mprotect(page, 2 * page_size, PROT_READ | PROT_WRITE) != 0)
+            return false;
+        memcpy(reinterpret_cast<void *>(address), UD2, sizeof(UD2));
+        calls[call_count++] = address;
+        return mprotect(page, 2 * page_size, PROT_READ | PROT_EXEC) == 0;
+    });
+    return 0;
 }
 
 // The vDSO returns the time of the machine. A program that has none makes system calls.
@@ -276,16 +316,22 @@ long set_stack(Arguments arguments, ucontext_t &context) {
 void handle(int signal, siginfo_t *info, void *pointer) {
     auto &context = *static_cast<ucontext_t *>(pointer);
     greg_t *const registers = context.uc_mcontext.gregs;
-    if (info->si_code != sim::DISPATCHED)
+    auto *const end = calls + call_count;
+    const bool is_of_library =
+        signal == SIGILL &&
+        std::find(calls, end, static_cast<uintptr_t>(registers[REG_RIP])) != end;
+    if (!is_of_library && info->si_code != sim::DISPATCHED)
         return handle_crash(signal, info, pointer);
+    const long number = is_of_library ? registers[REG_RAX] : info->si_syscall;
     const int error = errno;
     const long arguments[] = {registers[REG_RDI], registers[REG_RSI], registers[REG_RDX],
                               registers[REG_R10], registers[REG_R8],  registers[REG_R9]};
-    const long result = info->si_syscall == SYS_rt_sigprocmask ? set_mask(arguments, context)
-                        : info->si_syscall == SYS_sigaltstack
-                            ? set_stack(arguments, context)
-                            : execute(info->si_syscall, arguments);
+    const long result = number == SYS_rt_sigprocmask ? set_mask(arguments, context)
+                        : number == SYS_sigaltstack  ? set_stack(arguments, context)
+                                                     : execute(number, arguments);
     registers[REG_RAX] = result == -1 ? -errno : result;
+    if (is_of_library)
+        registers[REG_RIP] += static_cast<greg_t>(sizeof(SYSCALL));
     errno = error;
 }
 
@@ -299,20 +345,24 @@ void control::find_direct_calls(char **argv) {
         end_of_code = 0;
     if (end_of_code != 0)
         hide_vdso(argv);
+    dl_iterate_phdr(replace_in_library, nullptr);
 }
 
 void control::catch_direct_calls() {
     struct sigaction action = {};
-    sigset_t set; // a program may have executed this one with SIGSYS blocked
-    if (end_of_code == 0)
-        return;
+    sigset_t set; // a program may have executed this one with the signals blocked
     sigemptyset(&set);
     sigaddset(&set, SIGSYS);
+    sigaddset(&set, SIGILL);
     action.sa_sigaction = handle;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-    if (REAL(pthread_sigmask)(SIG_UNBLOCK, &set, nullptr) != 0 ||
-        REAL(sigaction)(SIGSYS, &action, nullptr) != 0 ||
-        !sim::dispatch_calls_below(end_of_code))
+    const bool is_done =
+        (end_of_code == 0 && call_count == 0) ||
+        (REAL(pthread_sigmask)(SIG_UNBLOCK, &set, nullptr) == 0 &&
+         (call_count == 0 || REAL(sigaction)(SIGILL, &action, nullptr) == 0) &&
+         (end_of_code == 0 || (REAL(sigaction)(SIGSYS, &action, nullptr) == 0 &&
+                               sim::dispatch_calls_below(end_of_code))));
+    if (!is_done)
         refuse("direct system calls");
 }
 

@@ -22,7 +22,6 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <threads.h>
 #include <unistd.h>
@@ -345,43 +344,6 @@ EXPORTED int sched_yield() noexcept {
 }
 EXPORTED void thrd_yield() {
     (void)sched_yield();
-}
-
-// ---- processors ----------------------------------------------------------------------------
-
-// rdma-sim and its programs run on one processor, but a program may start a thread for each.
-// The same number on each machine.
-constexpr long PROCESSORS = 4;
-
-EXPORTED int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set) noexcept {
-    if (!is_on())
-        return REAL(sched_getaffinity)(pid, size, set);
-    CPU_ZERO_S(size, set);
-    for (unsigned long i = 0; i < PROCESSORS; i++)
-        CPU_SET_S(i, size, set);
-    return 0;
-}
-// One processor runs all programs.
-EXPORTED int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set) noexcept {
-    return is_on() ? 0 : REAL(sched_setaffinity)(pid, size, set);
-}
-EXPORTED int pthread_setaffinity_np(pthread_t thread, size_t size,
-                                    const cpu_set_t *set) noexcept {
-    return is_on() ? 0 : REAL(pthread_setaffinity_np)(thread, size, set);
-}
-EXPORTED int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set) noexcept {
-    return is_on() ? sched_getaffinity(0, size, set)
-                   : REAL(pthread_getaffinity_np)(thread, size, set);
-}
-EXPORTED int get_nprocs() noexcept {
-    return is_on() ? PROCESSORS : REAL(get_nprocs)();
-}
-EXPORTED int get_nprocs_conf() noexcept {
-    return is_on() ? PROCESSORS : REAL(get_nprocs_conf)();
-}
-EXPORTED long sysconf(int name) noexcept {
-    const bool is_number = name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF;
-    return is_on() && is_number ? PROCESSORS : REAL(sysconf)(name);
 }
 
 // ---- waiting -------------------------------------------------------------------------------

@@ -114,6 +114,12 @@ Stream *streams;
 
 } // namespace
 
+void control::number_sender(siginfo_t &info) {
+    if (info.si_signo == SIGCHLD || info.si_code == SI_USER || info.si_code == SI_QUEUE ||
+        info.si_code == SI_TKILL)
+        info.si_pid = virtual_pid(info.si_pid);
+}
+
 void control::add_process(pid_t pid) {
     volatile sim::VirtualClock &clock = shared();
     if (clock.processes > 0 && virtual_pid(pid) != pid) // exec() keeps the number
@@ -175,6 +181,43 @@ EXPORTED pid_t vfork() noexcept {
 }
 EXPORTED pid_t _Fork() noexcept {
     return fork();
+}
+
+EXPORTED int daemon(int keeps_directory, int keeps_streams) noexcept {
+    if (!is_on())
+        return REAL(daemon)(keeps_directory, keeps_streams);
+    const pid_t pid = fork();
+    if (pid > 0)
+        _exit(EXIT_SUCCESS);
+    if (pid < 0 || setsid() < 0)
+        return -1;
+    if (keeps_directory == 0)
+        (void)!chdir("/");
+    const int fd = keeps_streams == 0 ? open("/dev/null", O_RDWR) : -1;
+    for (int stream = STDIN_FILENO; fd >= 0 && stream <= STDERR_FILENO; stream++)
+        (void)dup2(fd, stream);
+    if (fd > STDERR_FILENO)
+        close(fd);
+    return 0;
+}
+
+EXPORTED int clone(int (*function)(void *), void *stack, int flags, void *argument,
+                   ...) noexcept {
+    if (!is_on()) {
+        va_list list;
+        va_start(list, argument);
+        auto *const parent = va_arg(list, pid_t *);
+        auto *const area = va_arg(list, void *);
+        auto *const child = va_arg(list, pid_t *);
+        va_end(list);
+        return REAL(clone)(function, stack, flags, argument, parent, area, child);
+    }
+    if ((flags & ~CSIGNAL) != 0)
+        refuse("clone() with flags");
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(function(argument));
+    return pid;
 }
 
 #define SPAWN(name)                                                                            \
@@ -285,24 +328,27 @@ EXPORTED int waitid(idtype_t type, id_t id, siginfo_t *info, int options) {
         return error != 0 ? error : to->si_pid != 0;
     });
     if (result > 0)
-        to->si_pid = virtual_pid(to->si_pid);
+        number_sender(*to);
     return result > 0 ? 0 : result;
 }
 
 // ---- signals to processes ------------------------------------------------------------------
 
+// rdma-sim would wait for a stopped process.
+static void refuse_stop(int number) {
+    if (number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU)
+        refuse("kill(SIGSTOP)");
+}
 EXPORTED int kill(pid_t pid, int number) noexcept {
     if (!is_on())
         return REAL(kill)(pid, number);
-    if (number == SIGSTOP || number == SIGTSTP)
-        refuse("kill(SIGSTOP)");
+    refuse_stop(number);
     const pid_t in_kernel = pid < -1 ? -real_pid(-pid) : real_pid(pid);
-    if (in_kernel == own_pid() || number == 0)
-        return REAL(kill)(in_kernel, number);
-    yield_before("kill");
+    if (in_kernel != own_pid() && number != 0)
+        yield_before("kill");
     const int result = REAL(kill)(in_kernel, number);
     if (result == 0)
-        wait_for_turn(Wait::SIGNALED, NEVER, "kill");
+        signal_sent(number, "kill");
     return result;
 }
 EXPORTED int killpg(pid_t group, int number) noexcept {
@@ -311,10 +357,57 @@ EXPORTED int killpg(pid_t group, int number) noexcept {
 EXPORTED int sigqueue(pid_t pid, int number, sigval value) noexcept {
     if (!is_on())
         return REAL(sigqueue)(pid, number, value);
+    refuse_stop(number);
     const int result = REAL(sigqueue)(real_pid(pid), number, value);
-    if (result == 0 && real_pid(pid) != own_pid())
-        wait_for_turn(Wait::SIGNALED, NEVER, "sigqueue");
+    if (result == 0)
+        signal_sent(number, "sigqueue");
     return result;
+}
+EXPORTED int raise(int number) noexcept {
+    if (is_on())
+        refuse_stop(number);
+    return REAL(raise)(number);
+}
+EXPORTED int pthread_kill(pthread_t thread, int number) noexcept {
+    if (!is_on())
+        return REAL(pthread_kill)(thread, number);
+    refuse_stop(number);
+    yield_before("pthread_kill");
+    const int error = REAL(pthread_kill)(thread, number);
+    if (error == 0)
+        signal_sent(number, "pthread_kill");
+    return error;
+}
+EXPORTED int pthread_sigqueue(pthread_t thread, int number, sigval value) noexcept {
+    if (!is_on())
+        return REAL(pthread_sigqueue)(thread, number, value);
+    refuse_stop(number);
+    yield_before("pthread_sigqueue");
+    const int error = REAL(pthread_sigqueue)(thread, number, value);
+    if (error == 0)
+        signal_sent(number, "pthread_sigqueue");
+    return error;
+}
+EXPORTED int tgkill(pid_t pid, pid_t thread, int number) {
+    if (!is_on())
+        return REAL(tgkill)(pid, thread, number);
+    if (thread == gettid())
+        return raise(number);
+    refuse("tgkill() for another thread");
+}
+EXPORTED int pidfd_open(pid_t pid, unsigned flags) noexcept {
+    return static_cast<int>(
+        REAL(syscall)(SYS_pidfd_open, is_on() ? real_pid(pid) : pid, flags));
+}
+EXPORTED int pidfd_send_signal(int fd, int number, siginfo_t *info, unsigned flags) noexcept {
+    if (is_on()) {
+        refuse_stop(number);
+        yield_before("pidfd_send_signal");
+    }
+    const long result = REAL(syscall)(SYS_pidfd_send_signal, fd, number, info, flags);
+    if (is_on() && result == 0)
+        signal_sent(number, "pidfd_send_signal");
+    return static_cast<int>(result);
 }
 EXPORTED pid_t getpgid(pid_t pid) noexcept {
     const pid_t group = REAL(getpgid)(is_on() ? real_pid(pid) : pid);

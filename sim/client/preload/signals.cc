@@ -13,6 +13,7 @@
 #include <cstring>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -32,12 +33,14 @@ __thread bool last_restarts; // the last one had SA_RESTART
 // tsc.cc or direct_calls.cc has the handler of this signal, which no thread may block.
 bool is_own(int number) {
     return (number == SIGSEGV && has_virtual_counter()) ||
-           (number == SIGSYS && has_direct_calls());
+           (number == SIGSYS && has_direct_calls()) ||
+           (number == SIGILL && has_calls_of_libraries());
 }
 
 void unblock_own(sigset_t &set) {
     sigdelset(&set, SIGSEGV);
     sigdelset(&set, SIGSYS);
+    sigdelset(&set, SIGILL);
 }
 
 bool is_handler(const struct sigaction &action) {
@@ -46,6 +49,7 @@ bool is_handler(const struct sigaction &action) {
 
 void run_handler(int number, siginfo_t *info, void *context) {
     const struct sigaction action = handlers[number];
+    number_sender(*info);
     handled++;
     last_restarts = (action.sa_flags & SA_RESTART) != 0;
     if ((static_cast<unsigned>(action.sa_flags) & SA_RESETHAND) != 0)
@@ -78,11 +82,15 @@ int wait_for_handler(const sigset_t *mask, const char *function) {
 int wait_for_signal(const sigset_t *set, siginfo_t *info, uint64_t until,
                     const char *function) {
     const timespec at_once = {0, 0};
+    siginfo_t own;
+    siginfo_t &to = info == nullptr ? own : *info;
     for (;;) {
         const unsigned before = handled;
-        const int number = REAL(sigtimedwait)(set, info, &at_once);
-        if (number > 0)
+        const int number = REAL(sigtimedwait)(set, &to, &at_once);
+        if (number > 0) {
+            number_sender(to);
             return number;
+        }
         if (until <= now()) {
             errno = EAGAIN;
             return -1;
@@ -102,6 +110,7 @@ struct Timer {
     int signal, fd;        // 0: it is a descriptor
     sigval value;
     Timer *next;
+    pid_t thread = 0; // which gets the signal; 0: any of the process
 };
 Timer alarm_timer = {NEVER, 0, SIGALRM, -1, {}, nullptr};
 Timer *timers = &alarm_timer;
@@ -140,7 +149,11 @@ void expire(const Timer &timer, uint64_t count) {
     info.si_signo = timer.signal;
     info.si_code = &timer == &alarm_timer ? SI_KERNEL : SI_TIMER;
     info.si_value = timer.value;
-    (void)REAL(syscall)(SYS_rt_sigqueueinfo, REAL(syscall)(SYS_getpid), timer.signal, &info);
+    const long process = REAL(syscall)(SYS_getpid);
+    if (timer.thread == 0)
+        (void)REAL(syscall)(SYS_rt_sigqueueinfo, process, timer.signal, &info);
+    else
+        (void)REAL(syscall)(SYS_rt_tgsigqueueinfo, process, timer.thread, timer.signal, &info);
 }
 
 int settime(Timer &timer, int flags, bool is_real, const itimerspec *value,
@@ -201,6 +214,28 @@ bool control::block_signals(sigset_t &before) {
     sigfillset(&all);
     unblock_own(all);
     return pthread_sigmask(SIG_SETMASK, &all, &before) == 0;
+}
+
+void control::number_senders(int fd, void *data, size_t size) {
+    auto *const all = static_cast<signalfd_siginfo *>(data);
+    char path[32], name[32] = "";
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (size % sizeof(*all) != 0 || readlink(path, name, sizeof(name) - 1) < 0 ||
+        strcmp(name, "anon_inode:[signalfd]") != 0)
+        return;
+    for (size_t i = 0; i < size / sizeof(*all); i++) {
+        siginfo_t info = {};
+        info.si_signo = static_cast<int>(all[i].ssi_signo);
+        info.si_code = all[i].ssi_code;
+        info.si_pid = static_cast<pid_t>(all[i].ssi_pid);
+        number_sender(info);
+        all[i].ssi_pid = static_cast<uint32_t>(info.si_pid);
+    }
+}
+
+void control::signal_sent(int number, const char *function) {
+    if (number != 0 && has_threads())
+        wait_for_turn(Wait::SIGNALED, NEVER, function);
 }
 
 // ---- handlers ------------------------------------------------------------------------------
@@ -312,11 +347,15 @@ EXPORTED unsigned ualarm(unsigned time, unsigned interval) noexcept {
 EXPORTED int timer_create(clockid_t id, sigevent *event, timer_t *timer) noexcept {
     if (!is_on())
         return REAL(timer_create)(id, event, timer);
-    if (event != nullptr && event->sigev_notify != SIGEV_SIGNAL)
+    const sigevent usual = {};
+    const sigevent &chosen = event == nullptr ? usual : *event;
+    const bool is_of_thread = chosen.sigev_notify == SIGEV_THREAD_ID;
+    if (event != nullptr && event->sigev_notify != SIGEV_SIGNAL && !is_of_thread)
         refuse("timer_create(SIGEV_THREAD)");
-    const int signal = event == nullptr ? SIGALRM : event->sigev_signo;
-    Timer *const made =
-        add({NEVER, 0, signal, id, event == nullptr ? sigval{} : event->sigev_value, nullptr});
+    if (is_of_thread && chosen._sigev_un._tid != gettid())
+        refuse("timer_create(SIGEV_THREAD_ID) for another thread");
+    Timer *const made = add({NEVER, 0, event == nullptr ? SIGALRM : chosen.sigev_signo, id,
+                             chosen.sigev_value, nullptr, is_of_thread ? own_tid() : 0});
     if (made == nullptr) {
         errno = EAGAIN;
         return -1;

@@ -8,6 +8,7 @@ PROGRAMS is the directory of the programs that meson.build names. SCHEDULES of e
 """
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -16,8 +17,8 @@ import unittest
 
 RDMA_SIM, PROGRAMS = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 SCHEDULES = int(sys.argv[3]) if len(sys.argv) > 3 else 10
-DIRECT, IPC, PERSISTENT, POLL, PROCESSES, RANDOM, THREADS = (
-    f"{PROGRAMS}/sim-{name}" for name in ("direct_calls", "ipc", "persistent", "memory_poll", "processes", "random", "threads"))
+DAEMONS, DIRECT, IPC, OPENMP, PERSISTENT, POLL, PROCESSES, RANDOM, THREADS = (
+    f"{PROGRAMS}/sim-{name}" for name in ("daemons", "direct_calls", "ipc", "openmp", "persistent", "memory_poll", "processes", "random", "threads"))
 
 
 def both(program, options):
@@ -34,10 +35,16 @@ CORRECT += [(f"threads {name}", f"{THREADS} {name}", "none")
 CORRECT += [("threads detach", f"--seeds 1-20 {THREADS} detach", "freeze")]
 CORRECT += [(f"processes {name}", f"{PROCESSES} {name}", "none")
             for name in ("fork", "spawn", "shell", "kill", "kill-threads", "parent-ends", "sigsuspend", "sigchld", "timers", "counter")]
+DAEMON_NAMES = ("close-all", "replace-3", "daemon", "pidfd", "sender", "signal-thread", "own-signal", "timer-of-thread", "move",
+                "names")
+CORRECT += [(f"daemons {name}", f"{DAEMONS} {name}", "none") for name in (*DAEMON_NAMES, "processor")]
+if pathlib.Path(OPENMP).exists():
+    CORRECT += [("openmp", OPENMP, "none")]
 CORRECT += [(f"direct_calls {name}", f"{DIRECT} {name}", "none") for name in ("futex", "sleep", "signals", "process")]
 CORRECT += [(f"ipc {name}", f"{IPC} {name}", "none")
             for name in ("flock", "fcntl", "open-file", "lockf", "close", "poll-lock", "posix-queue", "queue", "semaphore", "shared-memory",
                          "interrupted", "time-limits", "pipes", "printing", "large-write", "files", "messages")]
+CORRECT += [("bash replaces 3", "bash -c 'exec 3>file; echo line >&3; (exit 0)'", "none")]
 CORRECT += [("bash", "bash -c 'read -r line </proc/self/stat && (exit 0) && echo $line | cat'", "none")]
 CORRECT += [("processes wait-long", f"--seeds 1-2 --live 10000s {PROCESSES} wait-long", faults) for faults in ("none", "freeze")]
 # The last command is killed, and its children with it.
@@ -64,6 +71,10 @@ WRONG += [(f"processes {name}", f"{PROCESSES} {name}", finding) for name, findin
     ("wrong-child", "host1 process 2 is ended by signal 6 (Aborted)"),
     ("wrong-pause", "the programs wait for ever: host1 waits in pause"),
     ("wrong-alarm", "host1 is ended by signal 14 (Alarm clock)"))]
+WRONG += [("daemons wrong-signal-thread", f"{DAEMONS} wrong-signal-thread",
+           "the programs wait for ever: host1 waits in pthread_join, host1 thread 2 waits in pause")]
+if pathlib.Path(OPENMP).exists():
+    WRONG += [("openmp wrong", f"{OPENMP} wrong", "host1 ends with status 1")]
 WRONG += [(f"ipc {name}", f"{IPC} {name}", finding) for name, finding in (
     ("wrong-no-lock", "host1 ends with status 1: line "),
     ("wrong-order", "the programs wait for ever: host1 waits in flock, host1 process 2 waits in flock"))]
@@ -92,12 +103,18 @@ class Controlled(unittest.TestCase):
                 self.assertEqual(status, 0, output[-4000:])
 
     def test_program_is_correct_without_explore(self):
-        subprocess.run([RDMA_SIM, IPC, "messages"], check=True, timeout=60)
+        for program, name in ((IPC, "messages"), *((DAEMONS, name) for name in DAEMON_NAMES)):
+            with self.subTest(name):
+                subprocess.run([RDMA_SIM, program, name], check=True, timeout=60)
 
     def test_system_call_that_is_not_controlled_is_refused(self):
-        output, status = self.explore(f"--check true {DIRECT} refused")
-        self.assertRegex(output, r"\Ardma-sim: \S+ calls clone3\(\) as a direct system call, which explore does not control\n\Z")
-        self.assertEqual(status, 2)
+        for program, call in ((f"{DIRECT} refused", "clone3() as a direct system call"), (f"{DAEMONS} refused-stop", "kill(SIGSTOP)"),
+                              (f"{DAEMONS} refused-ring", "io_uring_setup() as a direct system call")):
+            with self.subTest(call):
+                output, status = self.explore(f"--check true {program}")
+                call = re.escape(call)
+                self.assertRegex(output, rf"\Ardma-sim: \S+ calls {call}, which explore does not control\n\Z")
+                self.assertEqual(status, 2)
 
     def test_descriptor_is_open_until_the_end_of_a_call_that_waits(self):
         """The schedule without choices: nothing wakes the thread, and the read of the closed descriptor does not fail."""

@@ -32,7 +32,7 @@ OTHERS = (
     (r"getitimer", "rarely used"),
     (r"te?mpnam\w*|mktemp", "unsafe: the linker warns of them"),
     (r"tmpfile(64)?", "the file has no name"),
-    (r"pthread_attr_[gs]etaffinity_np", "of a thread that is not created yet"),
+    (r"pthread_attr_getaffinity_np", "of a thread that is not created yet"),
     (r"times|vtimes|ftime|pthread_yield", "old, or the time of the processor"),
 )
 
