@@ -7,6 +7,7 @@
 // harm the next one.
 
 #include "../explore/enumeration.hh"
+#include "../explore/shortening.hh"
 #include "test_schedule.hh"
 
 #include <cerrno>
@@ -47,6 +48,9 @@ class TestSearch {
     std::string wait_for(pid_t child);
     std::vector<Choice> choices() const {
         return {report_->made, report_->made + report_->choices};
+    }
+    std::vector<Point> points() const {
+        return {report_->possible, report_->possible + report_->points};
     }
 
     const rdma_sim_test &test_;
@@ -204,10 +208,15 @@ std::string TestSearch::run_schedule(Chooser &&chooser, uint64_t seed, bool is_t
 // Returns the finding of fewer choices, whose steps it prints.
 std::string TestSearch::report(const std::string &name, uint64_t seed,
                                const std::string &finding, const std::vector<Choice> &choices) {
-    const std::vector<Choice> fewest =
-        shorten(choices, MAX_TRIES, [&](const std::vector<Choice> &fewer) {
-            return is_same_finding(run_schedule(Chooser(fewer), seed), finding);
-        });
+    const auto fails = [&](const std::vector<Choice> &fewer, std::vector<Point> *turns) {
+        Chooser chooser(fewer);
+        chooser.records_turns = turns;
+        const std::string other = run_schedule(std::move(chooser), seed);
+        if (turns)
+            *turns = points();
+        return is_same_finding(other, finding);
+    };
+    const std::vector<Choice> fewest = shorten_schedule(choices, fails);
     const std::string again = run_schedule(Chooser(fewest), seed, true);
     return name + ": " +
            (again.empty() ? finding + " (not found again: the test depends on something that "
@@ -240,8 +249,7 @@ std::string TestSearch::enumerate(uint64_t most) {
         if (!finding.empty())
             return report("schedule " + std::to_string(job->number), seed, finding,
                           job->choices);
-        enumeration.completed(job->number,
-                              {report_->possible, report_->possible + report_->points}, false);
+        enumeration.completed(job->number, points(), false);
     }
     return "";
 }

@@ -16,6 +16,17 @@
 
 namespace sim {
 
+namespace {
+
+// Returns true for a function that a program calls before or after a wait, if it waits.
+bool is_of_wait(std::string_view function) {
+    constexpr std::string_view FUNCTIONS[] = {"ibv_req_notify_cq", "ibv_get_cq_event",
+                                              "ibv_poll_cq"};
+    return std::ranges::find(FUNCTIONS, function) != std::end(FUNCTIONS);
+}
+
+} // namespace
+
 TestSchedule *TestSchedule::current;
 thread_local TestProgram *TestSchedule::player;
 
@@ -42,12 +53,15 @@ TestSchedule::TestSchedule(TestExploration &exploration, uint64_t seed, Chooser 
 
 // The report has each choice at once, because a program can end the child.
 template <class Choose> auto TestSchedule::recorded(Choose choose) {
+    const auto add = [](const auto &all, auto &to, std::atomic<uint32_t> &count) {
+        for (; count < all.size() && count < Report::MAX_CHOICES; count++)
+            to[count] = all[count];
+    };
     const size_t before = chooser_.choices.size();
     const auto chosen = choose();
-    for (size_t i = before; i < chooser_.choices.size() && i < Report::MAX_CHOICES; i++) {
-        report_.made[i] = chooser_.choices[i];
-        report_.choices = static_cast<uint32_t>(i) + 1;
-    }
+    if (chooser_.choices.size() != before)
+        add(chooser_.choices, report_.made, report_.choices);
+    add(chooser_.points, report_.possible, report_.points);
     return chosen;
 }
 
@@ -234,6 +248,8 @@ void TestSchedule::give_turn(TestProgram &program) {
     if (program.state == TestProgram::REQUEST) {
         progress_at_ = now();
         progress_turns_ = report_.turns;
+        if (!is_of_wait(program.function))
+            chooser_.add_call();
         program.is_listening |= strcmp(program.function, "rdma_listen") == 0;
         if (strcmp(program.function, "ibv_post_send") == 0 ||
             strcmp(program.function, "ibv_wr_complete") == 0)
@@ -330,8 +346,10 @@ bool TestSchedule::step() {
     if (const std::optional<uint64_t> time = order_.due_time(now(), fabric().next_timer()))
         advance(*time);
     const uint64_t timer = fabric().next_timer();
-    const auto [thread, instead] =
+    const auto [thread, instead, changed] =
         recorded([&] { return order_.choose(chooser_, ready, timer != NEVER); });
+    for (const Chooser::Priority &each : changed)
+        trace(each.thread == 0 ? "" : programs_[each.thread - 1].name, priority_text(each));
     if (thread == 0) {
         trace("", "time passes before a program continues");
         advance(timer);
@@ -339,7 +357,9 @@ bool TestSchedule::step() {
     }
     current_ = thread - 1;
     if (thread != instead)
-        trace(programs_[current_].name, "continues before " + programs_[instead - 1].name);
+        trace(programs_[current_].name,
+              "continues before " +
+                  (instead == 0 ? "time passes" : programs_[instead - 1].name));
     give_turn(programs_[current_]);
     return true;
 }
@@ -392,9 +412,6 @@ void TestSchedule::run() {
         find(std::string("the check fails: ") + wrong);
     if (report_.finding[0] != '\0')
         trace("", std::string("FOUND: ") + report_.finding);
-    for (const Choice &point : chooser_.points)
-        if (report_.points < Report::MAX_CHOICES)
-            report_.possible[report_.points++] = point;
     report_.has_ended = true;
 }
 

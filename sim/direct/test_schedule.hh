@@ -33,7 +33,7 @@ struct Report {
     std::atomic<bool> has_ended;
     char finding[512];
     Choice made[MAX_CHOICES];
-    Choice possible[MAX_CHOICES]; // of an enumeration
+    Point possible[MAX_CHOICES]; // Chooser::points
 };
 
 // A program of the test.

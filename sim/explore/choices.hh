@@ -16,7 +16,14 @@ namespace sim {
 
 // At a position with several options, option 0 is the default.
 struct Choice {
-    uint32_t position, option;
+    uint64_t position;
+    uint32_t option;
+};
+
+// What can be chosen at a position.
+struct Point {
+    uint64_t position;
+    uint32_t first, last; // options
 };
 
 // SplitMix64.
@@ -61,21 +68,6 @@ std::vector<Choice> shorten(std::vector<Choice> choices, uint64_t tries,
             part = choices.size() / 2;
     }
     return choices;
-}
-
-// Removes all choices but one, for which an earlier position is tried: without the others, the
-// same moment comes earlier. `step`: the distance of its positions.
-template <class Predicate>
-void keep_only(Choice choice, uint32_t step, unsigned tries, std::vector<Choice> &choices,
-               Predicate still_fails) {
-    for (; tries > 0; tries--, choice.position -= step) {
-        if (still_fails(std::vector<Choice>{choice})) {
-            choices = {choice};
-            return;
-        }
-        if (choice.position < step)
-            break;
-    }
 }
 
 } // namespace sim

@@ -11,10 +11,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace {
 
 constexpr uint64_t CERTAIN = uint64_t{1} << 32;
+constexpr int64_t RAISED = 1 << 15;                     // above all that are chosen
 constexpr uint32_t FAULTS[] = {0, 0, 1, 1, 2, 2, 3, 4}; // of a schedule
 
 // The probability of a fault in a window.
@@ -98,17 +100,20 @@ Chooser::Window Chooser::window_of(const Moment &moment) {
                : Window::NONE;
 }
 
-uint32_t Chooser::recorded(uint32_t position, size_t options) {
-    const auto found = std::ranges::find(choices, position, &sim::Choice::position);
-    if (found == choices.end() || found->option > options)
-        return 0;
-    reached++;
-    return found->option;
+Chooser::Chooser(std::vector<sim::Choice> recorded) : choices(std::move(recorded)) {
+    for (const sim::Choice &each : choices) {
+        options_[each.position] = each.option;
+        uses_priorities_ |= Place::of(each).kind == PRIORITY;
+    }
+    // A thread that has got several priorities without a turn in between has the last one.
+    std::erase_if(choices, [this](const sim::Choice &each) {
+        return options_[each.position] != each.option;
+    });
 }
 
-void Chooser::record(uint32_t position, uint32_t option) {
-    if (option != 0)
-        choices.push_back({position, option});
+uint32_t Chooser::recorded(uint64_t position) const {
+    const auto found = options_.find(position);
+    return found == options_.end() ? 0 : found->second;
 }
 
 void Chooser::add_fault() {
@@ -116,57 +121,131 @@ void Chooser::add_fault() {
         faults_left_ = std::max<uint32_t>(faults_left_, 1);
 }
 
+bool Chooser::is_other_than_default(Kind kind, uint64_t limit) {
+    return sim::next_random(states_[kind]) >> 32 < limit;
+}
+
 uint32_t Chooser::choose(Kind kind, size_t options, const sim::ExploredFaults *faults,
                          Window window) {
     const bool is_fault = kind == FAULT || kind == POWER;
     if (options == 0)
         return 0;
-    const uint32_t position = next_position(kind);
+    const uint64_t position = next_position(kind);
     if (records_points)
-        points.push_back({position, static_cast<uint32_t>(options)});
-    if (!is_random_)
-        return recorded(position, options);
-    uint64_t &state = states_[kind];
+        points.push_back({position, 1, static_cast<uint32_t>(options)});
+    if (!is_random_) {
+        const uint32_t option = recorded(position);
+        const bool is_valid = option != 0 && option <= options;
+        reached += is_valid;
+        return is_valid ? option : 0;
+    }
     const uint64_t limit = kind == FAULT ? limit_in(window, limits_[kind]) : limits_[kind];
-    if (sim::next_random(state) >> 32 >= limit || (is_fault && faults_left_ == 0))
+    if (!is_other_than_default(kind, limit) || (is_fault && faults_left_ == 0))
         return 0;
     faults_left_ -= is_fault;
-    const uint64_t random = sim::next_random(state);
+    const uint64_t random = sim::next_random(states_[kind]);
     uint64_t option = faults != nullptr ? faults->choose(random) : random % options;
     if (window >= Window::RECOVERY && (random >> 63) == 0)
         option = faults->choose("power-off", random).value_or(option);
-    record(position, static_cast<uint32_t>(option) + 1);
+    choices.push_back({position, static_cast<uint32_t>(option) + 1});
     return choices.back().option;
 }
 
+Chooser::Thread &Chooser::thread(uint64_t number) {
+    threads_.resize(std::max<size_t>(threads_.size(), number + 1));
+    return threads_[number];
+}
+
+void Chooser::add_call() {
+    const uint64_t before = thread(last_).calls;
+    threads_[last_] = {.calls = before + 1};
+}
+
+uint64_t Chooser::place_of_priority(unsigned number) {
+    return Place{PRIORITY, number, thread(number).calls, thread(number).waits}.position();
+}
+
+// Gives threads that were created meanwhile a priority. By default, the clock has the lowest
+// one.
 void Chooser::add_priorities(unsigned most) {
-    while (priorities_.size() <= most) // another thread
+    while (priorities_.size() <= most)
         priorities_.push_back(
-            1 + static_cast<int64_t>(sim::next_random(states_[TURN]) % priorities_.size()));
+            is_random_
+                ? 1 + static_cast<int64_t>(sim::next_random(states_[TURN]) % priorities_.size())
+            : priorities_.empty() ? -RAISED
+                                  : 0);
 }
 
 void Chooser::raise(unsigned thread) {
     if (!uses_priorities_)
         return;
     add_priorities(thread);
-    priorities_[thread] = std::ranges::max(priorities_) + 1;
+    priorities_[thread] = RAISED + raised_++;
 }
 
-uint32_t Chooser::choose_turn(std::span<const unsigned> ready) {
-    const uint64_t turn = turns_++;
-    if (!uses_priorities_)
-        return choose(TURN, ready.size() - 1);
+void Chooser::set_priority(unsigned thread, int64_t value) {
+    priorities_[thread] = value;
+    changed_.push_back({thread, value});
+    if (is_random_)
+        choices.push_back({place_of_priority(thread), option_of(value)});
+}
+
+// Returns the first one with the highest priority.
+unsigned Chooser::highest_of(std::span<const unsigned> ready) const {
+    return *std::ranges::max_element(ready, {},
+                                     [&](unsigned each) { return priorities_[each]; });
+}
+
+unsigned Chooser::highest(std::span<const unsigned> ready) {
     add_priorities(std::ranges::max(ready));
-    const auto highest = [&] {
-        return std::ranges::max_element(ready, {},
-                                        [&](unsigned each) { return priorities_[each]; });
-    };
+    for (const unsigned each : ready) {
+        if (std::exchange(thread(each).is_prioritized, true))
+            continue;
+        if (is_random_ && thread(each).calls + thread(each).waits == 0)
+            set_priority(each, priorities_[each]);
+        if (const uint32_t option = recorded(place_of_priority(each))) {
+            reached++;
+            set_priority(each, int64_t{option} - option_of(0));
+        }
+    }
     for (size_t i = 0; i < change_points_.size(); i++)
-        if (change_points_[i] == turn)
-            priorities_[*highest()] = -static_cast<int64_t>(i);
+        if (change_points_[i] == turns_)
+            set_priority(highest_of(ready), -static_cast<int64_t>(i) - 1);
+    return highest_of(ready);
+}
+
+Chooser::Turn Chooser::choose_turn(std::span<const unsigned> ready) {
+    changed_.clear();
+    const Place place = {TURN, last_, thread(last_).calls, thread(last_).indices[TURN]};
+    const Turn turn = choose_thread(ready);
+    if (records_turns)
+        points.push_back({place.position(), turn.thread + 1, turn.thread + 1});
+    turns_++;
+    thread(turn.thread).waits++;
+    thread(turn.thread).is_prioritized = false;
+    if (turn.thread != 0)
+        last_ = turn.thread;
+    return turn;
+}
+
+Chooser::Turn Chooser::choose_thread(std::span<const unsigned> ready) {
+    const unsigned usual = uses_priorities_ ? highest(ready) : ready[0];
     if (ready.size() < 2)
-        return 0;
-    const auto option = static_cast<uint32_t>(highest() - ready.begin());
-    record(next_position(TURN), option);
-    return option;
+        return {usual, usual};
+    const uint64_t position = next_position(TURN);
+    if (records_points)
+        for (const unsigned each : ready.subspan(1))
+            points.push_back({position, each + 1, each + 1});
+    if (!is_random_) {
+        const uint32_t option = recorded(position);
+        const bool is_valid =
+            option != 0 && std::ranges::find(ready, option - 1) != ready.end();
+        reached += is_valid;
+        return {is_valid ? option - 1 : usual, usual};
+    }
+    if (uses_priorities_ || !is_other_than_default(TURN, limits_[TURN]))
+        return {usual, usual};
+    const unsigned other = ready[1 + sim::next_random(states_[TURN]) % (ready.size() - 1)];
+    choices.push_back({position, other + 1});
+    return {other, usual};
 }

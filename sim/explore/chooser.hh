@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <unordered_map>
 
 #include "../model/faults.hh"
 #include "choices.hh"
@@ -37,7 +38,7 @@ class Chooser {
     // The seed determines the number of faults, and how likely other options than the default
     // are.
     explicit Chooser(uint64_t seed, const Plan &plan = {Search::RANDOM});
-    explicit Chooser(std::vector<sim::Choice> recorded) : choices(std::move(recorded)) {}
+    explicit Chooser(std::vector<sim::Choice> recorded);
     enum Kind {
         TURN,
         DELAY,
@@ -45,9 +46,22 @@ class Chooser {
         POWER,
         START,
         WEAKNESS,
-        KINDS = WEAKNESS + static_cast<int>(sim::Weakness::COUNT)
+        KINDS = WEAKNESS + static_cast<int>(sim::Weakness::COUNT),
+        PRIORITY = KINDS // of a thread, after one of its own turns
     };
-    static bool is_fault(const sim::Choice &choice) { return choice.position % KINDS == FAULT; }
+    // The position of a choice: after a call of the thread that had the last turn, and after
+    // some choices of the same kind since. It depends neither on the calls of other threads nor
+    // on how often one has waited, so that a schedule without some of the choices has the
+    // others at the same moments. A priority follows a call, and some waits, of its own thread.
+    struct Place {
+        uint64_t kind, thread, call, index; // call: 0 before the first one
+        static Place of(const sim::Choice &choice) {
+            const uint64_t all = choice.position;
+            return {all >> 58, all >> 44 & 0x3fff, all >> 24 & 0xfffff, all & 0xffffff};
+        }
+        uint64_t position() const { return kind << 58 | thread << 44 | call << 24 | index; }
+    };
+    static bool is_fault(const sim::Choice &choice) { return Place::of(choice).kind == FAULT; }
     // Returns an option from 1 to `options`, or 0 for the default.
     uint32_t choose(Kind kind, size_t options) { return choose(kind, options, nullptr); }
     uint32_t choose(sim::Weakness weakness, size_t options) {
@@ -73,32 +87,65 @@ class Chooser {
     }
     // A program starts again: another fault may follow.
     void add_fault();
-    // Returns the index of the program that continues. `ready`: the numbers of threads, of
-    // which the first one is the default, and 0 for the clock.
-    uint32_t choose_turn(std::span<const unsigned> ready);
-    // Gives a thread the highest priority.
+    struct Turn {
+        unsigned thread, instead; // instead: the default
+    };
+    // Chooses the thread that continues. `ready`: the numbers of threads, in the usual order,
+    // and 0 for the clock. The option of the choice is the number and 1.
+    Turn choose_turn(std::span<const unsigned> ready);
+    void add_call(); // the thread makes one in its turn
+    // Gives a thread the highest priority, if threads have different ones.
     void raise(unsigned thread);
+    // Of the threads that are ready, the first one with the highest priority continues, by
+    // default. The usual priority is 0.
+    struct Priority {
+        unsigned thread; // 0: the clock
+        int64_t value;
+    };
+    static uint32_t option_of(int64_t priority) {
+        return static_cast<uint32_t>((1 << 16) + priority);
+    }
+    const std::vector<Priority> &changed() const { return changed_; } // for the last turn
     uint64_t turns() const { return turns_; } // also those without a choice
 
     std::vector<sim::Choice> choices; // the recorded choices, or those to replay
     size_t reached = 0;               // how many of those to replay were made
-    bool records_points = false;      // of an enumeration
-    std::vector<sim::Choice> points;  // each choice, with its last option
+    bool records_points = false, records_turns = false;
+    std::vector<sim::Point> points; // all that could be chosen, or each turn with its thread
   private:
     // `faults`: the options, which have weights; NULL: all options are alike.
     uint32_t choose(Kind kind, size_t options, const sim::ExploredFaults *faults,
                     Window window = Window::NONE);
-    uint32_t next_position(Kind kind) { return positions_[kind]++ * KINDS + kind; }
-    uint32_t recorded(uint32_t position, size_t options);
-    void record(uint32_t position, uint32_t option);
+    Turn choose_thread(std::span<const unsigned> ready);
+    uint64_t next_position(Kind kind) {
+        Thread &last = thread(last_);
+        return Place{kind, last_, last.calls, last.indices[kind]++}.position();
+    }
+    bool is_other_than_default(Kind kind, uint64_t limit);
+    uint32_t recorded(uint64_t position) const; // 0: no choice
+    unsigned highest(std::span<const unsigned> ready);
+    unsigned highest_of(std::span<const unsigned> ready) const;
+    void set_priority(unsigned thread, int64_t value);
+    struct Thread {
+        uint64_t calls = 0;
+        // Since the last call:
+        uint64_t waits = 0, indices[KINDS] = {};
+        bool is_prioritized = false; // its priority was looked up
+    };
+    Thread &thread(uint64_t number);
+    uint64_t place_of_priority(unsigned thread);
     void add_priorities(unsigned most);
     bool is_random_ = false, uses_priorities_ = false;
     uint64_t turns_ = 0;
-    // Each kind has its own numbers and positions, so that a choice does not change those of
-    // other kinds.
+    // Each kind has its own numbers, so that a choice does not change those of other kinds.
     uint64_t states_[KINDS] = {};
-    uint32_t positions_[KINDS] = {}, faults_left_ = 0;
-    uint64_t limits_[KINDS] = {};         // probabilities in units of 2^-32
-    std::vector<int64_t> priorities_;     // of the clock and the threads
+    uint32_t faults_left_ = 0;
+    uint64_t last_ = 0; // the thread that had the last turn
+    std::vector<Thread> threads_{};
+    std::unordered_map<uint64_t, uint32_t> options_; // to replay, by position
+    uint64_t limits_[KINDS] = {};                    // probabilities in units of 2^-32
+    std::vector<int64_t> priorities_;                // of the clock and the threads
+    std::vector<Priority> changed_{};
+    int64_t raised_ = 0;                  // how often a thread was
     std::vector<uint64_t> change_points_; // turns after which a priority is the lowest one
 };

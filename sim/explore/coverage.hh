@@ -40,7 +40,7 @@ struct Result {
     std::string finding;     // empty: none
     std::vector<Step> steps; // empty unless the schedule is traced
     std::vector<sim::Choice> choices;
-    std::vector<sim::Choice> points;  // of an enumeration: each choice, with its last option
+    std::vector<sim::Point> points;   // of Chooser
     uint64_t faults = 0, reached = 0; // reached: of the choices to replay
     Coverage coverage;
 };

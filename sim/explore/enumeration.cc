@@ -13,10 +13,11 @@ std::optional<Job> Enumeration::child() {
     for (; parent_ < parents_.size(); parent_++, point_ = 0, option_ = 0) {
         const Node &parent = parents_[parent_];
         for (; point_ < parent.points.size(); point_++, option_ = 0) {
-            if (option_ >= parent.points[point_].option)
+            const sim::Point &point = parent.points[point_];
+            if (option_ > point.last - point.first)
                 continue;
             Job job = {++number_, parent.choices};
-            job.choices.push_back({parent.points[point_].position, ++option_});
+            job.choices.push_back({point.position, point.first + option_++});
             return job;
         }
     }
@@ -51,13 +52,16 @@ std::optional<Job> Enumeration::next() {
     return job;
 }
 
-void Enumeration::completed(uint64_t number, const std::vector<sim::Choice> &points,
+void Enumeration::completed(uint64_t number, const std::vector<sim::Point> &points,
                             bool has_finding) {
     Node node = {std::move(running_.extract(number).mapped()), points};
     if (!node.choices.empty()) {
-        const auto last = std::ranges::find(node.points, node.choices.back().position,
-                                            &sim::Choice::position);
-        node.points.erase(node.points.begin(), last == node.points.end() ? last : last + 1);
+        const auto after =
+            std::ranges::find(node.points.rbegin(), node.points.rend(),
+                              node.choices.back().position, &sim::Point::position)
+                .base();
+        node.points.erase(node.points.begin(),
+                          after == node.points.begin() ? node.points.end() : after);
     }
     if (has_finding || node.points.empty())
         return;

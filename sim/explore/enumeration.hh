@@ -22,17 +22,18 @@ class Enumeration {
     explicit Enumeration(uint64_t most) : most_(most) {} // choices of a schedule
     // Returns nothing if there is none, or none until a job has completed.
     std::optional<Job> next();
-    // `points`: each choice of the job, with its last option.
-    void completed(uint64_t number, const std::vector<sim::Choice> &points, bool has_finding);
+    // `points`: all that the job could have chosen.
+    void completed(uint64_t number, const std::vector<sim::Point> &points, bool has_finding);
     std::string text() const; // what was enumerated
 
   private:
     struct Node {
-        std::vector<sim::Choice> choices, points; // points: after the last choice
+        std::vector<sim::Choice> choices;
+        std::vector<sim::Point> points; // after the last choice
     };
     std::optional<Job> child();
 
-    static constexpr uint64_t MAX_POINTS = 1 << 24; // 128 MiB
+    static constexpr uint64_t MAX_POINTS = 1 << 23; // 128 MiB
     const uint64_t most_;
     uint64_t number_ = 0, points_ = 0, of_level_ = 0, complete_level_ = 0;
     size_t level_ = 0; // how many choices the jobs have

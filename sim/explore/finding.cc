@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -144,7 +145,7 @@ bool read_line(Finding &finding, const std::string &word, const std::string &val
     } else if (word == "seed") {
         finding.seed = strtoull(value.c_str(), nullptr, 10);
     } else if (word == "choice") {
-        if (sscanf(value.c_str(), "%u %u", &choice.position, &choice.option) != 2)
+        if (sscanf(value.c_str(), "%" SCNu64 " %u", &choice.position, &choice.option) != 2)
             return false;
         finding.choices.push_back(choice);
     } else {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "../model/scheduler.hh"
+#include "chooser.hh"
 
 #include <algorithm>
 #include <string>
@@ -14,7 +15,6 @@
 constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
 constexpr uint64_t MAX_REQUESTS = 200'000; // of a schedule
 constexpr unsigned MANY_WAITS = 500;       // of each program that waits for ever
-constexpr uint64_t MAX_TRIES = 300;        // how many shorter schedules run
 constexpr int MAX_TURN = 10'000;           // milliseconds of real time
 
 // Programs that only wait will do so for ever: after this time, and so many waits, because a
@@ -31,6 +31,11 @@ inline std::string late_text(sim::Delayed what, uint32_t option) {
     constexpr const char *TIMES[] = {"10 us", "100 ms"};
     return std::string(DELAYED[static_cast<size_t>(what)]) + " arrives " + TIMES[option - 1] +
            " late";
+}
+
+inline std::string priority_text(const Chooser::Priority &priority) {
+    return (priority.thread == 0 ? "the clock gets priority " : "gets priority ") +
+           std::to_string(priority.value);
 }
 
 inline std::string weakness_text(sim::Weakness weakness) {

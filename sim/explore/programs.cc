@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <libgen.h>
 #include <poll.h>
 #include <sys/personality.h>
 #include <sys/syscall.h>
@@ -78,6 +79,23 @@ std::string reason(int status, const std::string &out, const std::string &err) {
 
 std::string Schedule::output_path(const Process &process, const char *suffix) const {
     return exploration_.directory.path() + "/" + std::to_string(process.number) + suffix;
+}
+
+// The number of the host, and, if it has several commands, the name of the program; if several
+// of them have this name, also a number from 1.
+std::string Schedule::name_of(const Command &command) const {
+    std::string name = "host" + std::to_string(command.host);
+    if (std::ranges::count(settings_.commands, command.host, &Command::host) == 1)
+        return name;
+    const std::string program = basename(command.argv[0]);
+    name += " " + program;
+    size_t namesakes = 0, number = 0;
+    for (const Command &other : settings_.commands) {
+        namesakes += other.host == command.host && basename(other.argv[0]) == program;
+        if (&other == &command)
+            number = namesakes;
+    }
+    return namesakes == 1 ? name : name + " #" + std::to_string(number);
 }
 
 void Schedule::start(Process &process) {

@@ -6,6 +6,7 @@
 #include "reporter.hh"
 #include "chart.hh"
 #include "schedule.hh"
+#include "shortening.hh"
 
 #include <algorithm>
 #include <cerrno>
@@ -20,7 +21,6 @@
 namespace {
 
 constexpr int EXIT_NOT_REACHED = 3; // the programs make other calls than at the time of --save
-constexpr unsigned MAX_MOVES = 60;  // of a fault to an earlier step
 
 } // namespace
 
@@ -190,19 +190,22 @@ void Reporter::print_weaknesses(const Result &result) {
 
 void Reporter::report(const std::string &what, uint64_t seed, const Result &found,
                       const std::string &suffix) {
-    const auto fails = [&](const std::vector<sim::Choice> &choices) {
-        return sim::is_same_finding(replay(seed, choices, false).finding, found.finding);
+    const auto fails = [&](const std::vector<sim::Choice> &choices,
+                           std::vector<sim::Point> *turns) {
+        Chooser chooser(choices);
+        chooser.records_turns = turns != nullptr;
+        Result result = run_schedule(exploration_, seed, std::move(chooser), false);
+        if (turns != nullptr)
+            *turns = std::move(result.points);
+        return sim::is_same_finding(result.finding, found.finding);
     };
-    if (!fails(found.choices)) {
+    if (!fails(found.choices, nullptr)) {
         print(what + ": FOUND: " + found.finding +
               "\nIt cannot be reproduced: a program depends on something that explore does not "
               "control.\n");
         return;
     }
-    std::vector<sim::Choice> fewest = sim::shorten(found.choices, MAX_TRIES, fails);
-    if (const auto fault = std::ranges::find_if(fewest, Chooser::is_fault);
-        fewest.size() > 1 && fault != fewest.end())
-        sim::keep_only(*fault, Chooser::KINDS, MAX_MOVES, fewest, fails);
+    const std::vector<sim::Choice> fewest = shorten_schedule(found.choices, fails);
     const Result shortest = replay(seed, fewest, true);
     print_steps(shortest);
     print(what + ": FOUND: " + shortest.finding + "\n(" + count_of(fewest.size(), "choice") +

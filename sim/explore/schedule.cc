@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <libgen.h>
 #include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,23 +57,6 @@ Schedule::Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bo
         process.name = name_of(command);
         processes_.push_back(process);
     }
-}
-
-// The number of the host, and, if it has several commands, the name of the program; if several
-// of them have this name, also a number from 1.
-std::string Schedule::name_of(const Command &command) const {
-    std::string name = "host" + std::to_string(command.host);
-    if (std::ranges::count(settings_.commands, command.host, &Command::host) == 1)
-        return name;
-    const std::string program = basename(command.argv[0]);
-    name += " " + program;
-    size_t namesakes = 0, number = 0;
-    for (const Command &other : settings_.commands) {
-        namesakes += other.host == command.host && basename(other.argv[0]) == program;
-        if (&other == &command)
-            number = namesakes;
-    }
-    return namesakes == 1 ? name : name + " #" + std::to_string(number);
 }
 
 Schedule::~Schedule() {
@@ -301,7 +283,10 @@ bool Schedule::step() {
             order_.due_time(fabric().now(), fabric().next_timer()))
         advance(*time);
     const uint64_t timer = fabric().next_timer();
-    const auto [thread, instead] = order_.choose(chooser_, ready, timer != NEVER);
+    const auto [thread, instead, changed] = order_.choose(chooser_, ready, timer != NEVER);
+    for (const Chooser::Priority &each : changed)
+        add_step(Step::CHOICE, priority_text(each),
+                 each.thread == 0 ? nullptr : &processes_[each.thread - 1]);
     if (thread == 0) {
         add_step(Step::CHOICE, "time passes before a program continues");
         advance(timer);
@@ -309,7 +294,10 @@ bool Schedule::step() {
     }
     Process &next = processes_[thread - 1];
     if (thread != instead)
-        add_step(Step::CHOICE, "continues before " + processes_[instead - 1].name, &next);
+        add_step(Step::CHOICE,
+                 "continues before " +
+                     (instead == 0 ? "time passes" : processes_[instead - 1].name),
+                 &next);
     run_turn(next);
     return true;
 }
@@ -363,6 +351,8 @@ void Schedule::run_turn(Process &process) {
             coverage.calls.set(static_cast<size_t>(call - sim::call_names().data()));
         uint32_t op;
         memcpy(&op, request.data(), sizeof(op));
+        if (op != sim::OP_REQ_NOTIFY && op != sim::OP_TAKE_EVENT) // parts of a wait
+            chooser_.add_call();
         if (op == sim::OP_TRANSMIT)
             transmit(process, request);
         else

@@ -102,6 +102,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     void persist(int pid, uint64_t address, size_t length, uint32_t writer) override;
 
     // programs.cc
+    std::string name_of(const Command &command) const;
     void start(Process &process);
     void await(Process &process);
     bool is_spinning(Process &process, bool is_thorough);
@@ -147,7 +148,6 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     std::vector<Sockets::Owner> owners();
     void transmit(Process &process, const std::vector<std::byte> &request);
     // schedule.cc
-    std::string name_of(const Command &command) const;
     bool step(); // returns false if no program runs
     uint64_t can_start_at(const Process &process) const;
     void permit_starts();

@@ -31,12 +31,12 @@ TurnOrder::Turn TurnOrder::choose(Chooser &chooser, std::vector<unsigned> ready,
     }
     if (has_timer)
         ready.push_back(0);
-    const unsigned thread = ready[chooser.choose_turn(ready)];
+    const auto [thread, instead] = chooser.choose_turn(ready);
     if (thread == 0)
-        return {0, ready[0]};
+        return {thread, instead, chooser.changed()};
     timeless_turns_++;
     for (const unsigned each : ready)
         passed_over_[each]++;
     passed_over_[thread] = 0;
-    return {thread, ready[0]};
+    return {thread, instead, chooser.changed()};
 }

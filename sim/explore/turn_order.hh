@@ -15,8 +15,9 @@
 class TurnOrder {
   public:
     struct Turn {
-        unsigned thread;  // 0: the clock
-        unsigned instead; // of this thread, which is the default
+        unsigned thread;                               // 0: the clock
+        unsigned instead;                              // of this thread, which is the default
+        const std::vector<Chooser::Priority> &changed; // before the turn
     };
     // Returns the time until which the clock advances before the next turn, if it must.
     std::optional<uint64_t> due_time(uint64_t now, uint64_t next_timer) const;

@@ -199,8 +199,8 @@ void run_all(const std::vector<Choice> &choices, uint64_t depth, unsigned part,
         schedule.listed = nullptr;
         report(schedule, "exhaustive");
     }
-    uint32_t begin = choices.empty() ? part : choices.back().position + 1;
-    for (uint32_t position = begin; position < listed.size(); position += parts)
+    const uint64_t begin = choices.empty() ? part : choices.back().position + 1;
+    for (uint64_t position = begin; position < listed.size(); position += parts)
         for (uint32_t option = 0; option < listed[position].size(); option++) {
             if (!(kinds >> listed[position][option].kind & 1))
                 continue;

@@ -229,6 +229,26 @@ static void lock_and_unlock(void) {
     }
 }
 
+// Takes a lock once, between other operations, whose number differs: in the usual order, no two
+// clients do so at the same time. The wrong form reads the lock and then writes it.
+static void lock_once(void) {
+    const uint64_t *const tickets = &memory.next[1], *const others = &memory.next[2],
+                          *const lock = &memory.next[0], *const owners = &memory.users[0];
+    const uint64_t ticket = execute_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, tickets, 1, 0);
+    for (uint64_t i = 0; i < 30; i++) {
+        execute_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, others, 1, 0);
+        if (i != 3 * ticket)
+            continue;
+        if (is_fixed ? execute_atomic(IBV_WR_ATOMIC_CMP_AND_SWP, lock, 0, 1) : get(lock))
+            continue;
+        set_word(lock, 1);
+        must(execute_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, owners, 1, 0) == 0,
+             "two clients have the lock");
+        execute_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, owners, UINT64_MAX, 0);
+        set_word(lock, 0);
+    }
+}
+
 // Writes, and ends at the first failure. The wrong form waits for a completion after it.
 static void write_until_failure(void) {
     struct ibv_sge sge = {(uintptr_t)result, 8, mr->lkey};
@@ -298,6 +318,7 @@ static const struct {
     void (*client)(void);
 } PROGRAMS[] = {{"free-list", use_nodes},
                 {"lock", lock_and_unlock},
+                {"lock-once", lock_once},
                 {"failed-write", write_until_failure},
                 {"no-reply", disconnect_from_silent_server}};
 

@@ -87,6 +87,15 @@ class Distributed(explored.InDirectory):
         self.assertEqual((status, schedules), (0, "20"), output)
         self.assertGreaterEqual(int(bounded), 15, output)
 
+    def test_finding_of_six_programs_has_few_choices(self):
+        """The mistake needs two clients of five that continue later than the others."""
+        for name, seed in ("lock", 1), ("lock-once", 13):
+            output, status = explore(*CLIENTS, "--seeds", f"{seed}-{seed}", *commands(name, "wrong", 5))
+            self.assertEqual(status, 1, output)
+            after, before = re.search(r"^\((\d+) choices?, 0 faults; (\d+) choices before", output, re.M).groups()
+            self.assertGreater(int(before), 50, output)
+            self.assertLess(int(after), 10, output)
+
     def test_exploration_without_overlap_is_reported(self):
         """With --in-order, the second client starts after the end of the first one."""
         for option, seeds, is_reported in ([], "1-8", False), (["--in-order"], "4", True):
