@@ -102,6 +102,25 @@ void attempts_without_an_effect_are_counted(void **) {
                            {"retry_exceeded_err", 1, 0}});
 }
 
+// A request without a receive is repeated after 1.28 ms, and one without a response after 67.1
+// ms. Each cause that begins counts its own attempts, from its beginning.
+void attempts_are_those_of_their_cause(void **) {
+    Pair pair({.retry_cnt = 7});
+    assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+    pair.direct.advance(2 * 1'280'000);
+    expect_counters(pair, {{"rcvd_rnr_err", 3, 0}, {"completer_retry_err", 0, 0}});
+    pair.direct.fabric().cut(1, 2, true);
+    pair.direct.advance(2 * 67'200'000);
+    expect_counters(
+        pair, {{"rcvd_rnr_err", 3, 0}, {"completer_retry_err", 2, 0}, {"sent_pkts", 6, 3}});
+    pair.direct.fabric().cut(1, 2, false);
+    pair.direct.advance(1'280'000);
+    expect_counters(pair, {{"rcvd_rnr_err", 5, 0}, {"completer_retry_err", 2, 0}});
+    pair.receive(64);
+    pair.expect(IBV_WC_SUCCESS);
+    expect_counters(pair, {{"rcvd_rnr_err", 5, 0}, {"sent_pkts", 9, 6}});
+}
+
 // The names of the counters define the meaning.
 void errors_are_counted_by_their_status_on_mlx5(void **) {
     Pair pair({.device = "mlx5"});
@@ -118,7 +137,7 @@ void errors_are_counted_by_their_status_on_mlx5(void **) {
                            {"out_of_buffer", 0, 0}});
 }
 
-// A request of NETLINK_RDMA with attributes of 4 bytes.
+// A request of NETLINK_RDMA.
 struct NetlinkRequest {
     std::vector<char> bytes = std::vector<char>(NLMSG_HDRLEN);
     std::vector<char> reply = std::vector<char>(MAX_MESSAGE);
@@ -126,19 +145,29 @@ struct NetlinkRequest {
 
     NetlinkRequest(unsigned operation, unsigned flags,
                    std::initializer_list<std::pair<unsigned, uint32_t>> attributes = {}) {
-        for (const auto &[type, value] : attributes) {
-            const nlattr head = {8, static_cast<uint16_t>(type)};
-            bytes.insert(bytes.end(), reinterpret_cast<const char *>(&head),
-                         reinterpret_cast<const char *>(&head + 1));
-            bytes.insert(bytes.end(), reinterpret_cast<const char *>(&value),
-                         reinterpret_cast<const char *>(&value + 1));
-        }
         nlmsghdr head = {};
         head.nlmsg_len = static_cast<uint32_t>(bytes.size());
         head.nlmsg_type = static_cast<uint16_t>(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, operation));
         head.nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | flags);
         memcpy(bytes.data(), &head, sizeof(head));
+        for (const auto &[type, value] : attributes)
+            add(type, &value, sizeof(value));
     }
+    void add(unsigned type, const void *value, size_t size) {
+        const nlattr head = {static_cast<uint16_t>(NLA_HDRLEN + size),
+                             static_cast<uint16_t>(type)};
+        const auto append = [this](const void *data, size_t count) {
+            const auto *const first = static_cast<const char *>(data);
+            bytes.insert(bytes.end(), first, first + count);
+        };
+        append(&head, sizeof(head));
+        append(value, size);
+        bytes.resize(NLMSG_ALIGN(bytes.size()));
+        const auto all = static_cast<uint32_t>(bytes.size());
+        memcpy(bytes.data() + offsetof(nlmsghdr, nlmsg_len), &all, sizeof(all));
+    }
+    void add(unsigned type, const char *text) { add(type, text, strlen(text) + 1); }
+    void add(unsigned type, uint32_t value) { add(type, &value, sizeof(value)); }
     int call(unsigned host, bool is_admin = false) {
         Netlink request = {};
         request.host = host;
@@ -241,6 +270,65 @@ void netlink_refuses_what_the_kernel_refuses(void **) {
     NetlinkRequest not_ended(RDMA_NLDEV_CMD_GET_CHARDEV, 0,
                              {{RDMA_NLDEV_ATTR_CHARDEV_TYPE, text}});
     assert_int_equal(not_ended.call(1), EINVAL);
+}
+
+// Linux 7.3, drivers/infiniband/core/nldev.c, nldev_newlink() and nldev_dellink();
+// sw/rxe/rxe.c, rxe_newlink(): a network device has one RDMA device.
+void link_is_added_and_deleted_as_by_the_kernel(void **) {
+    static const struct {
+        const char *name, *interface; // NULL: the attribute is missing
+        int error;
+    } rows[] = {
+        {"rxe9", "sim0", EEXIST},  {"rxe9", "sim1", ENODEV}, {"rxe9", "rxe0", ENODEV},
+        {"rxe%d", "sim0", EINVAL}, {"", "sim0", EINVAL},     {nullptr, "sim0", EINVAL},
+        {"rxe9", nullptr, EINVAL},
+    };
+    for (const char *const device : {"rxe", "siw", "mlx5"}) {
+        Pair pair({.device = device});
+        NetlinkRequest request(RDMA_NLDEV_CMD_DELLINK, 0, {{RDMA_NLDEV_ATTR_DEV_INDEX, 0}});
+        assert_int_equal(request.call(1, true), strcmp(device, "mlx5") ? EOPNOTSUPP : EINVAL);
+    }
+    Pair pair;
+    for (const auto &row : rows)
+        for (const bool has_type : {true, false}) {
+            NetlinkRequest request(RDMA_NLDEV_CMD_NEWLINK, 0);
+            if (row.name)
+                request.add(RDMA_NLDEV_ATTR_DEV_NAME, row.name);
+            if (row.interface)
+                request.add(RDMA_NLDEV_ATTR_NDEV_NAME, row.interface);
+            if (has_type)
+                request.add(RDMA_NLDEV_ATTR_LINK_TYPE, "rxe");
+            assert_int_equal(request.call(1, true), has_type ? row.error : EINVAL);
+            assert_int_equal(request.call(1), EPERM);
+        }
+}
+
+// Linux 7.3, drivers/infiniband/core/nldev.c, nldev_get_chardev(), core/uverbs_main.c and
+// core/ucma.c: a device has a character device of verbs, and the host one of the connection
+// manager.
+void character_device_is_that_of_its_client(void **) {
+    static const struct {
+        const char *type;
+        bool has_device, has_port;
+        int error;
+    } rows[] = {
+        {"uverbs", true, false, 0},           {"uverbs", true, true, EINVAL},
+        {"uverbs", false, false, EOPNOTSUPP}, {"rdma_cm", false, false, 0},
+        {"rdma_cm", true, false, EOPNOTSUPP}, {"rdma_cm", false, true, EINVAL},
+        {"umad", true, true, EOPNOTSUPP},     {nullptr, true, false, EINVAL},
+    };
+    Pair pair;
+    for (const auto &row : rows) {
+        NetlinkRequest request(RDMA_NLDEV_CMD_GET_CHARDEV, 0);
+        if (row.has_device)
+            request.add(RDMA_NLDEV_ATTR_DEV_INDEX, uint32_t{0});
+        if (row.has_port)
+            request.add(RDMA_NLDEV_ATTR_PORT_INDEX, uint32_t{1});
+        if (row.type)
+            request.add(RDMA_NLDEV_ATTR_CHARDEV_TYPE, row.type);
+        print_message("%s %d %d\n", row.type ? row.type : "none", row.has_device, row.has_port);
+        assert_int_equal(request.call(1), row.error);
+    }
 }
 
 // Linux 7.3, drivers/infiniband/core/nldev.c, fill_res_mr_entry()
@@ -357,8 +445,11 @@ int main() {
         cmocka_unit_test(request_with_a_local_error_is_not_counted),
         cmocka_unit_test(words_of_packets_are_counted_on_infiniband),
         cmocka_unit_test(attempts_without_an_effect_are_counted),
+        cmocka_unit_test(attempts_are_those_of_their_cause),
         cmocka_unit_test(errors_are_counted_by_their_status_on_mlx5),
         cmocka_unit_test(netlink_refuses_what_the_kernel_refuses),
+        cmocka_unit_test(link_is_added_and_deleted_as_by_the_kernel),
+        cmocka_unit_test(character_device_is_that_of_its_client),
         cmocka_unit_test(key_of_a_region_is_shown_to_administrators_only),
         cmocka_unit_test(listener_of_any_address_is_listed_on_its_host),
         cmocka_unit_test(many_objects_are_listed_in_parts_by_netlink),

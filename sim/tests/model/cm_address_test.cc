@@ -16,7 +16,12 @@ void address_without_reply_is_an_error(void **) {
     CmPair pair("rxe");
     Process &client = pair.client;
     const uint32_t id = client.create();
-    assert_int_equal(client.resolve(id, address("192.0.2.1", 1)), ENETUNREACH);
+    for (const char *const other : {"192.0.2.1", "10.77.1.1"}) {
+        assert_int_equal(client.resolve(id, address(other, 1)), ENETUNREACH);
+        const uint32_t bound = client.create();
+        assert_int_equal(client.bind(bound, address("10.77.0.2", 0)), 0);
+        assert_int_equal(client.resolve(bound, address(other, 1)), ENETUNREACH);
+    }
     assert_int_equal(client.simple<CmResolveRoute>(id), EINVAL);
     assert_int_equal(client.simple<CmResolveRoute>(id + 1000), ENOENT);
     assert_int_equal(client.resolve(id, address("fd77::1", 1)), EINVAL);
@@ -59,6 +64,11 @@ void ports_are_reserved(void **) {
     assert_int_equal(server.listen(second), EADDRINUSE);
     assert_int_equal(server.simple<CmDestroy>(first), 0);
     assert_int_equal(server.listen(second), 0);
+    const uint32_t third =
+        server.create(); // cma.c, rdma_listen(): the second one shares no more
+    assert_int_equal(server.simple(third, reuse), 0);
+    assert_int_equal(server.bind(third, address("10.77.0.1", 80), true), EADDRINUSE);
+    assert_int_equal(server.bind(third, address("0.0.0.0", 80), true), EADDRNOTAVAIL);
     assert_int_equal(pair.client.bind(pair.client.create(), address("10.77.0.2", 80), true), 0);
 }
 

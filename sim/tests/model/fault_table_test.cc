@@ -8,6 +8,7 @@
 #include "../../model/faults.hh"
 #include "../../protocol/protocol_cm.hh"
 #include "../client/connect_qp.hh"
+#include "cm_network.hh"
 
 #include <cerrno>
 #include <rdma/rdma_cma.h>
@@ -177,6 +178,42 @@ void host_of_a_call_is_the_default_host(void **) {
     assert_int_equal(lasting.lasts, 2000 * MS);
 }
 
+// Hosts without programs.
+class EmptyMachines : public Machines {
+  public:
+    explicit EmptyMachines(Fabric &of) : fabric_(of) {}
+    Fabric &fabric() override { return fabric_; }
+    void kill(const Fault &) override {}
+    void start(const Fault &) override {}
+    void suspend(const Fault &, bool) override {}
+    void power_off(const Fault &) override {}
+    void set_clock(unsigned, uint64_t) override {}
+
+  private:
+    Fabric &fabric_;
+};
+
+// The links are cut and joined by turns, and joined when the time of the fault ends, also if
+// this is within an interval.
+void flapping_link_is_joined_when_its_time_ends(void **) {
+    for (const bool is_of_all : {false, true})
+        for (const bool lasts : {false, true}) {
+            Network network("rxe");
+            Fabric &fabric = network.fabric;
+            EmptyMachines machines(fabric);
+            const Fault fault = read_action(
+                std::string(is_of_all ? "flap host2 40ms" : "flap host2 host1 40ms") +
+                (lasts ? " for 100ms" : ""));
+            apply(machines, fault);
+            for (uint64_t time = 0; time < 1000; time += 5) {
+                fabric.advance(time * MS + 1);
+                const bool is_cut = time / 40 % 2 == 0 && (!lasts || time < 100);
+                assert_int_equal(fabric.reachable(1, 2), !is_cut);
+                assert_int_equal(fabric.reachable(2, 1), !is_cut);
+            }
+        }
+}
+
 } // namespace
 
 int main() {
@@ -185,6 +222,7 @@ int main() {
         cmocka_unit_test(invalid_fault_is_refused_with_its_reason),
         cmocka_unit_test(explore_chooses_each_fault_of_the_table),
         cmocka_unit_test(host_of_a_call_is_the_default_host),
+        cmocka_unit_test(flapping_link_is_joined_when_its_time_ends),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

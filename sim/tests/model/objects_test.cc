@@ -305,8 +305,23 @@ void deleted_queue_pair_of_iwarp_fails_its_peer(void **) {
     pair.b.qp = ibv_create_qp(pair.b.pd, &attr);
 }
 
+// Returns how many writes the send queue holds.
+unsigned room_of(Pair &pair) {
+    unsigned posted = 0;
+    while (pair.post(IBV_WR_RDMA_WRITE, 8) == 0)
+        posted++;
+    for (unsigned i = 0; i < posted; i++)
+        pair.expect(IBV_WC_SUCCESS);
+    assert_true(pair.a.is_empty());
+    return posted;
+}
+
 // rdma-core, providers/rxe/rxe.c, wr_complete(): posts all built requests, or none.
 void built_list_with_an_error_posts_nothing(void **) {
+    const unsigned room = [] {
+        Pair unused({.device = "mlx5"});
+        return room_of(unused);
+    }();
     Pair pair({.device = "mlx5", .send_ops = IBV_QP_EX_WITH_RDMA_WRITE});
     ibv_qp_ex *const qp = ibv_qp_to_qp_ex(pair.a.qp);
     pair.direct.use_host(1);
@@ -322,9 +337,7 @@ void built_list_with_an_error_posts_nothing(void **) {
     assert_int_not_equal(ibv_wr_complete(qp), 0);
     assert_int_equal(pair.b.memory[0], 2);
     assert_true(pair.a.is_empty());
-    assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
-    pair.expect(IBV_WC_SUCCESS);
-    assert_true(pair.a.is_empty());
+    assert_int_equal(room_of(pair), room);
 }
 
 // ibv_query_device(3): each kind of object has a limit of its own. The limits include those of
