@@ -315,7 +315,8 @@ constexpr FaultKind FAULTS[] = {
              machines.fabric().refuse_post(fault.hosts[0], 0, fault.error);
          },
      .error = EIO,
-     .explored = "doorbell HOST",
+     // Linux 7.3, drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_post_send(): no memory
+     .explored = "doorbell HOST;doorbell HOST ENOMEM",
      .weight = 4},
     {.name = "fail",
      .min_hosts = 1,

@@ -136,6 +136,7 @@ void explore_chooses_each_fault_of_the_table(void **) {
     const std::set<std::string> other_means = {"join", "delay",    "port-up",
                                                "thaw", "power-on", "insert"};
     std::set<std::string> kinds, failing, creating;
+    std::set<int> doorbell_errors;
     for (const sim_profile &device : std::span(sim_profiles, sim_profile_count)) {
         ExploredHosts hosts;
         hosts.devices = {&device, &device};
@@ -148,6 +149,8 @@ void explore_chooses_each_fault_of_the_table(void **) {
         assert_int_equal(chosen.size(), faults.size());
         for (size_t i = 0; i < faults.size(); i++) {
             kinds.insert(faults[i].kind->name);
+            if (faults[i].kind == find_fault("doorbell"))
+                doorbell_errors.insert(faults[i].error);
             if (faults[i].failing) {
                 assert_int_equal(faults[i].error, ENOMEM);
                 failing.insert(faults[i].failing->name);
@@ -161,6 +164,7 @@ void explore_chooses_each_fault_of_the_table(void **) {
         if (call.creates)
             creating.insert(call.name);
     assert_true(failing == creating);
+    assert_true((doorbell_errors == std::set<int>{EIO, ENOMEM}));
     assert_true(creating.contains("ibv_reg_mr") && creating.contains("rdma_create_id"));
 }
 
