@@ -46,6 +46,15 @@ def plant(tree, name, file, edits):
     path.write_text(source, encoding="utf-8")
 
 
+def units_of(source, file):
+    """Return the sources of librpma that are compiled and include the file; exports.cc includes others."""
+    texts = {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in source.rglob("*.[ch][ch]")}
+    files = [file]
+    for name in files:
+        files += [each for each, text in texts.items() if f'"{name}"' in text and each not in files]
+    return [each for each in files if each.endswith(".cc") and f'"{each}"' not in texts["exports.cc"]]
+
+
 class Builder:
     """Builds the modules of an example with a mistake, without optimization."""
 
@@ -57,13 +66,12 @@ class Builder:
         subprocess.run([*self.options.c, "-std=c99", "-O0", "-fPIC", "-w", *arguments], check=True)
 
     def compile_library(self, file, tree, arguments):
-        """Compile the object of librpma with the changed source, which exports.cc may include."""
-        unit = tree / "src" / "exports.cc"
-        if file.endswith(".cc") and f'"{file.removeprefix("src/")}"' not in unit.read_text(encoding="utf-8"):
-            unit = tree / file
-        subprocess.run([*self.options.cxx, "-O0", "-fPIC", "-w", "-I", tree / "src", "-I", self.options.include,
-                        *arguments, "-c", unit, "-o", tree / "library.o"], check=True)
-        return tree / "library.o"
+        """Compile the objects of librpma that contain the changed file."""
+        for unit in units_of(tree / "src", file.removeprefix("src/")):
+            target = tree / unit.replace("/", "-").replace(".cc", ".o")
+            subprocess.run([*self.options.cxx, "-O0", "-fPIC", "-w", "-I", tree / "src", "-I", self.options.include,
+                            *arguments, "-c", tree / "src" / unit, "-o", target], check=True)
+            yield target
 
     def home(self, source):
         """Return the directory with the folder of a program."""
@@ -97,7 +105,7 @@ class Builder:
             without_native = ["-URPMA_NATIVE_FLUSH", "-URPMA_NATIVE_ATOMIC_WRITE"]
             if target.endswith(OLD):  # its other objects are of such a library, too
                 libraries = [each.replace("simulated-rpma.a", f"simulated-rpma{OLD}.a") for each in libraries]
-            library = [self.compile_library(file, tree, without_native if target.endswith(OLD) else [])]
+            library = [*self.compile_library(file, tree, without_native if target.endswith(OLD) else [])]
         else:
             changed.parent.mkdir()
             changed.write_bytes((examples / file).read_bytes())
