@@ -26,7 +26,8 @@ static const struct configuration {
     bool is_emulated;
     unsigned schedules;
     const char *faults, *search;
-    bool has_no_effect; // the faults: no program may fail
+    bool has_no_effect;   // the faults: no program may fail
+    bool keeps_completed; // the faults: no completion is lost
 } configurations[] = {
     {.name = "native", .modules = "operations", .device = "rxe", .schedules = 800},
     {.name = "emulated",
@@ -49,12 +50,19 @@ static const struct configuration {
      .schedules = EVERY,
      .faults = "power-off,kill,cut,refuse",
      .search = "exhaustive:1"},
+    {.name = "refusals",
+     .modules = "operations",
+     .device = "rxe",
+     .schedules = 400,
+     .faults = "refuse,doorbell",
+     .keeps_completed = true},
     {.name = "bonds",
      .modules = "operations",
      .device = "rxe",
      .schedules = 300,
      .faults = "addr-change",
-     .has_no_effect = true},
+     .has_no_effect = true,
+     .keeps_completed = true},
 };
 
 static const struct configuration *chosen;
@@ -144,6 +152,11 @@ void report_safe(unsigned first, unsigned count, const uint64_t *values) {
 
 void report_broken(const char *what) {
     report("%s", what);
+}
+
+void report_receives(unsigned posted, unsigned completed) {
+    if (chosen->keeps_completed && posted != completed)
+        report("%u of %u posted receives have completed", completed, posted);
 }
 
 void report_listening(void) {

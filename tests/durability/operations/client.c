@@ -51,8 +51,13 @@ static void add_work(struct rpma_work one) {
     unsigned region = below(REGIONS + 1);
     if (is_second_volatile && one.flush_type == RPMA_FLUSH_TYPE_PERSISTENT)
         region %= REGIONS;
+    const bool is_atomic =
+        one.type == RPMA_WORK_FETCH_ADD || one.type == RPMA_WORK_COMPARE_SWAP;
     if (!is_empty && !one.remote) {
-        one.remote = targets[region];
+        if (region == 0 && !is_atomic && below(2)) // a descriptor alone permits no atomics
+            one.remote = targets[BARE_REGION];
+        else
+            one.remote = targets[region];
         one.remote_offset -= one.remote_offset > 0 ? begins[region] : 0;
     }
     // The entries of a short queue are free once their completions are polled.
@@ -262,6 +267,7 @@ static void read_back(const struct change *change) {
 }
 
 // A persistent flush of volatile memory is a read, unless the connection must have native ones.
+// A flush may have the last bytes of a region.
 static void add_padding(void) {
     struct rpma_work one = {.type = RPMA_WORK_FLUSH,
                             .flags = RPMA_F_COMPLETION_ON_ERROR,
@@ -271,7 +277,8 @@ static void add_padding(void) {
     if (below(8) == 0 && mode != RPMA_FLUSH_MODE_NATIVE) {
         one.flush_type = RPMA_FLUSH_TYPE_PERSISTENT;
         one.remote = targets[VOLATILE_REGION];
-        one.remote_offset = 0;
+        one.flush_len = 1 + below(2 * sizeof(uint64_t));
+        one.remote_offset = VOLATILE_SIZE - one.flush_len;
     }
     add_work(one);
 }
@@ -317,14 +324,25 @@ static void run_round(void) {
 }
 
 // The server sends descriptions of its regions once it has posted its receives.
-static const void *await_regions(struct completions *queue) {
-    const struct ibv_wc wc = await_receive(queue);
+static const unsigned char *await_regions(struct completions *queue) {
+    struct rpma_cq *const cq = queue->cq[RECEIVE];
+    struct ibv_wc wc;
+    while (!poll_completion(cq, &wc)) {
+        const struct rpma_cq *const ready = await_queue(queue, cq);
+        if (ready && ready != cq)
+            report_broken("a wait reports another queue than that of the message");
+    }
     const struct rpma_conn_private_data data = {local + DESCRIPTION, (uint8_t)wc.byte_len};
-    const void *descriptors;
-    uint32_t count = REGIONS + 1, size;
-    CALL(rpma_conn_private_data_unpack(&data, &targets[1], &count, NULL, &descriptors, &size));
-    if (count != REGIONS + 1 || size != DESCRIPTORS)
-        fail("the server has %u regions and %u descriptors", count, size);
+    const void *bytes;
+    uint32_t count = REGIONS + 2, size;
+    CALL(rpma_conn_private_data_unpack(&data, &targets[1], &count, NULL, &bytes, &size));
+    if (count != REGIONS + 2 || size != DESCRIPTORS_SIZE)
+        fail("the server has %u regions and %u bytes of descriptors", count, size);
+    const unsigned char *const descriptors = bytes;
+    for (unsigned i = 0; i < 2; i++)
+        CALL(rpma_mr_remote_from_descriptor(
+            &descriptors[DESCRIPTORS + 1 + i * MR_DESCRIPTOR_SIZE], MR_DESCRIPTOR_SIZE,
+            &targets[BARE_REGION + i]));
     return descriptors;
 }
 
@@ -360,14 +378,15 @@ int main(int argc, char *argv[]) {
     CALL(rpma_conn_cfg_set_flush_mode(cfg, mode));
     const struct offer offer = {.number = args.number};
     struct rpma_conn_req *req;
+    open_queues(side.peer, cfg, shared_channel);
     if (below(6) == 0)
         send_private_data(side.peer, &args);
-    CALL(rpma_conn_req_new(side.peer, args.addr, args.port, cfg, &req));
+    req = make_request(side.peer, &args, cfg);
     CALL(rpma_conn_cfg_delete(&cfg));
     CALL(rpma_conn_req_recv(req, mr, DESCRIPTION, DESCRIPTION_SIZE, NULL));
     conn = establish(&req, &offer);
     struct completions queue = completions_of(conn, NULL, shared_channel);
-    const void *const descriptors = await_regions(&queue);
+    const unsigned char *const descriptors = await_regions(&queue);
     start_posting(&queue, sq_size);
     targets[0] = offered_memory(conn, &direct_write);
     start_peer_cfgs(descriptors, direct_write, mode);
@@ -375,14 +394,18 @@ int main(int argc, char *argv[]) {
     CALL(rpma_mr_remote_get_flush_type(targets[REGIONS], &second_types));
     is_second_volatile = (second_types & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT) == 0;
     if (is_second_volatile)
-        check_refused(targets[REGIONS]);
+        check_refused(targets[REGIONS], RPMA_FLUSH_TYPE_PERSISTENT);
     if (mode == RPMA_FLUSH_MODE_NATIVE)
-        check_refused(targets[VOLATILE_REGION]);
+        check_refused(targets[VOLATILE_REGION], RPMA_FLUSH_TYPE_PERSISTENT);
     if (!direct_write) {
-        check_refused(targets[0]);
+        check_refused(targets[0], RPMA_FLUSH_TYPE_PERSISTENT);
         change_peer_cfg();
-        check_refused(targets[0]);
+        check_refused(targets[0], RPMA_FLUSH_TYPE_PERSISTENT);
     }
+    check_usage(targets[LIMITED_REGION], descriptors[DESCRIPTORS]);
+    check_usage(targets[BARE_LIMITED_REGION], descriptors[DESCRIPTORS]);
+    if (below(4) == 0)
+        check_objects(side.peer);
     for (int i = 0; direct_write && i < ROUNDS; i++)
         run_round();
     report_message(&(struct rpma_work){.type = RPMA_WORK_SEND});
@@ -392,9 +415,10 @@ int main(int argc, char *argv[]) {
         check_failures();
 
     stop_posting();
-    for (unsigned i = 0; i <= VOLATILE_REGION; i++)
+    for (unsigned i = 0; i < TARGETS; i++)
         CALL(rpma_mr_remote_delete(&targets[i]));
     disconnect(&conn);
+    close_queues();
     CALL(rpma_mr_dereg(&shifted));
     close_side(&side);
     return EXIT_SUCCESS;

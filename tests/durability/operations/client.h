@@ -28,7 +28,7 @@ extern struct rpma_conn *conn;
 extern struct rpma_mr_local *mr;
 extern char *local; // its memory
 extern size_t area; // the offset of the client's area in the server's memory
-extern struct rpma_mr_remote *targets[REGIONS + 2]; // that of the private data, of the message
+extern struct rpma_mr_remote *targets[TARGETS]; // that of the private data, and of the message
 extern bool is_emulated;
 
 // ---- posting.c -----------------------------------------------------------------------------
@@ -46,8 +46,10 @@ void *next_number(void);
 void post_all(void);
 void await_all(void);
 void read_now(size_t to, size_t from, size_t size);
-// A persistent flush that the server or the region does not permit is refused by each call.
-void check_refused(struct rpma_mr_remote *target);
+// A flush that the server or the region does not permit is refused by each call.
+void check_refused(struct rpma_mr_remote *target, enum rpma_flush_type type);
+// A region accepts the operations of its usage, and no others.
+void check_usage(struct rpma_mr_remote *target, unsigned usage);
 // Posts operations that fail: the connection cannot be used any more.
 void check_failures(void);
 
@@ -60,5 +62,18 @@ void forbid_persistent(void);
 void permit_persistent(void);
 // Applies the second one, at times after the first one.
 void change_peer_cfg(void);
+
+// ---- objects.c -----------------------------------------------------------------------------
+
+// Creates completion queues for the connection at times, unless it has a shared channel.
+void open_queues(struct rpma_peer *peer, struct rpma_conn_cfg *cfg, bool shared_channel);
+void close_queues(void);
+// Returns a request that has its queues, in one step or in several.
+struct rpma_conn_req *make_request(struct rpma_peer *peer, const struct arguments *args,
+                                   const struct rpma_conn_cfg *cfg);
+// Waits for a completion in each possible way. Returns the queue with an event, or NULL.
+struct rpma_cq *await_queue(struct completions *completions, struct rpma_cq *cq);
+// Calls that must not change the connection or its objects.
+void check_objects(struct rpma_peer *peer);
 
 #endif // CLIENT_H

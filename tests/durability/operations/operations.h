@@ -17,13 +17,21 @@
 #define MESSAGE_SIZE 64
 // The server's first message describes its memory by two regions: all, and from this offset on.
 // The third region is volatile memory, for which the device refuses native persistent flushes.
+// The fourth one is the same memory, with a part of the usages.
 #define REGIONS 2
 #define VOLATILE_REGION 3 // its place after that of the private data
+#define LIMITED_REGION 4
+#define BARE_REGION 5 // the first and the fourth region, from their descriptors
+#define BARE_LIMITED_REGION 6
+#define TARGETS 7
 #define VOLATILE_SIZE 1024
 // It also has the descriptors of peer configurations: those with bit 0 have direct write to
-// PMem, those with bit 1 the operations of the device.
+// PMem, those with bit 1 the operations of the device. The usage of the fourth region follows,
+// and descriptors of the first and of the fourth one.
 #define DESCRIPTORS 4
-#define DESCRIPTION_SIZE 128
+#define MR_DESCRIPTOR_SIZE 21 // rpma_mr_get_descriptor_size(3)
+#define DESCRIPTORS_SIZE (DESCRIPTORS + 1 + 2 * MR_DESCRIPTOR_SIZE)
+#define DESCRIPTION_SIZE 192
 #define SECOND_REGION 512
 #define OWN (AREAS * AREA + MESSAGES * MESSAGE_SIZE) // the offset of this message
 #define REFUSALS_MAX 8                               // of posts, after which a program fails
@@ -50,6 +58,8 @@ void report_safe(unsigned first, unsigned count, const uint64_t *values);
 // The same for one word, as soon as the other one has its value.
 void report_ordered(unsigned word, uint64_t value, unsigned other, uint64_t other_value);
 void report_broken(const char *what);
+// How many receives the server has posted to a connection, and how many have completed.
+void report_receives(unsigned posted, unsigned completed);
 
 // private_data.c
 void send_private_data(struct rpma_peer *peer, const struct arguments *args);

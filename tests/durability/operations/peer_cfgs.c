@@ -51,7 +51,7 @@ void permit_persistent(void) {
 void change_peer_cfg(void) {
     if (below(2)) {
         forbid_persistent();
-        check_refused(targets[0]);
+        check_refused(targets[0], RPMA_FLUSH_TYPE_PERSISTENT);
     }
     permit_persistent();
 }

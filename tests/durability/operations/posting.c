@@ -14,7 +14,7 @@ struct rpma_conn *conn;
 struct rpma_mr_local *mr;
 char *local;
 size_t area;
-struct rpma_mr_remote *targets[REGIONS + 2];
+struct rpma_mr_remote *targets[TARGETS];
 bool is_emulated;
 struct rpma_work work[WORK_MAX];
 unsigned work_count;
@@ -70,14 +70,9 @@ static int get_completion(bool by_old, struct rpma_completion *completion) {
 static struct rpma_completion await_any(bool by_old) {
     struct rpma_cq *const cq = queue.cq[OPERATION];
     struct rpma_completion completion = {.op_status = IBV_WC_SUCCESS};
-    int fd, ret;
-    CALL(rpma_cq_get_fd(cq, &fd));
-    while ((ret = get_completion(by_old, &completion)) == RPMA_E_NO_COMPLETION) {
-        await_readable(fd);
-        ret = rpma_cq_wait(cq);
-        if (ret != RPMA_E_NO_COMPLETION)
-            check_call(ret, "rpma_cq_wait");
-    }
+    int ret;
+    while ((ret = get_completion(by_old, &completion)) == RPMA_E_NO_COMPLETION)
+        (void)await_queue(&queue, cq);
     if (ret == RPMA_E_NOSUPP)
         report_broken("a completion is lost");
     check_call(ret, "rpma_cq_get_completion");
@@ -88,9 +83,9 @@ static struct rpma_completion await_any(bool by_old) {
 // releases has no code for atomic operations that succeed.
 static void await_number(uintptr_t number, enum rpma_work_type type) {
     const bool is_atomic = type == RPMA_WORK_FETCH_ADD || type == RPMA_WORK_COMPARE_SWAP;
-    if (!queue.waiting[OPERATION] && !queue.shared_channel && !is_atomic && below(3) == 0) {
-        const struct rpma_completion old = await_any(true);
-        take(number, (uintptr_t)old.op_context, old.op_status);
+    if (!queue.waiting[OPERATION] && below(2)) {
+        const struct rpma_completion got = await_any(!is_atomic && below(2));
+        take(number, (uintptr_t)got.op_context, got.op_status);
     } else {
         const struct ibv_wc wc = await_operation(&queue);
         take(number, wc.wr_id, wc.status);
@@ -176,16 +171,30 @@ static void post_alone(const struct rpma_work *one) {
     posted_number++;
 }
 
+// Operations that do not count as posted do not complete.
+static void check_unposted(void) {
+    struct ibv_wc wc;
+    (void)rdma_sim_advance(1000000000);
+    while (rpma_cq_get_wc(queue.cq[OPERATION], 1, &wc, NULL) == 0)
+        if (wc.status == IBV_WC_SUCCESS && wc.wr_id > posted_number)
+            report_broken("an operation that does not count as posted completes");
+}
+
 // If the queue has no room, the client waits for a completion. A device may refuse a post, also
 // in part: the client continues with the rest. Operations that may be queued count as posted,
 // so the client does not after a native post.
 static void check_posted(int ret, uint32_t posted, unsigned count, const char *call) {
     const bool is_refused = ret == RPMA_E_PROVIDER || ret == RPMA_E_AGAIN;
-    if (posted > count || (ret == 0 && posted < count))
+    if (posted > count || (ret == 0 && posted < count) ||
+        (ret == RPMA_E_AGAIN && posted == count))
+        report_broken("a post returns another number of operations than it has posted");
+    if (posted > count)
         fail("%s has posted %u of %u operations", call, posted, count);
     posted_number += posted;
     if (ret == RPMA_E_AGAIN && await_next())
         return;
+    if (ret == RPMA_E_PROVIDER && !is_emulated)
+        check_unposted();
     if (!is_refused || !is_emulated || ++refusals > REFUSALS_MAX)
         check_call(ret, call);
 }
@@ -228,12 +237,44 @@ static void check_batch_refused(void) {
     permit_persistent();
 }
 
-static void post_whole_batch(void) {
+static bool has_persistent(unsigned count) {
+    for (const struct rpma_work *one = work; one < work + count; one++)
+        if (one->type == RPMA_WORK_FLUSH && one->flush_type == RPMA_FLUSH_TYPE_PERSISTENT)
+            return true;
+    return false;
+}
+
+static void add_to_batch(unsigned first, unsigned end) {
+    for (unsigned i = first; i < end; i++)
+        CALL(rpma_batch_add(batch, &work[i]));
+}
+
+// Changes a batch that is posted in part: the rest stays the same, perhaps with the last
+// operations, which are added now. Returns the number of operations.
+static unsigned change_rest(unsigned count) {
+    if (has_persistent(count) && below(2))
+        check_batch_refused();
+    const unsigned replaced = below(count);
+    CALL(rpma_batch_set(batch, replaced, &work[below(count)]));
+    CALL(rpma_batch_set(batch, replaced, &work[replaced]));
+    if (below(2))
+        permit_persistent();
+    if (below(2) == 0)
+        return count;
+    add_to_batch(count, work_count);
+    return work_count;
+}
+
+// Posts the first `count` operations of the round, which are in the batch, and then the others.
+static void post_whole_batch(unsigned count) {
     uint32_t posted = 0;
-    for (unsigned left = work_count; left > 0; left -= posted) {
+    for (unsigned done = 0; done < count; done += posted) {
         const int ret = rpma_batch_post(batch, &posted);
-        check_posted(ret, posted, left, "rpma_batch_post");
+        check_posted(ret, posted, count - done, "rpma_batch_post");
+        if (posted > 0 && done + posted < count)
+            count = change_rest(count);
     }
+    post_array(count, work_count - count);
 }
 
 static void change_sources(void) {
@@ -244,7 +285,7 @@ static void change_sources(void) {
 // A batch that is posted again has the data that the memory contains then.
 static void post_with_other_data(void) {
     change_sources();
-    post_whole_batch();
+    post_whole_batch(work_count);
     await_all();
     change_sources();
     posted_number -= work_count;
@@ -260,22 +301,23 @@ static void post_batch(void) {
                                     .flush_len = sizeof(uint64_t),
                                     .flush_type = RPMA_FLUSH_TYPE_VISIBILITY,
                                     .flags = RPMA_F_COMPLETION_ON_ERROR};
-    const unsigned replaced = below(2) ? below(work_count) : work_count;
+    const unsigned count = below(3) ? work_count : 1 + below(work_count);
+    const unsigned replaced = below(2) ? below(count) : count;
     if (!batch)
         CALL(rpma_batch_new(conn, WORK_MAX, &batch));
     CALL(rpma_batch_reset(batch));
-    for (unsigned i = 0; i < work_count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         if (below(8) == 0 && rpma_batch_add(batch, &invalid) != RPMA_E_INVAL)
             fail("a batch has an invalid operation");
         CALL(rpma_batch_add(batch, i == replaced ? &other : &work[i]));
     }
-    if (replaced < work_count)
+    if (replaced < count)
         CALL(rpma_batch_set(batch, replaced, &work[replaced]));
     if (below(3) == 0)
-        below(2) ? permit_persistent() : check_batch_refused();
-    if (may_repeat && below(2))
+        below(2) || !has_persistent(count) ? permit_persistent() : check_batch_refused();
+    if (may_repeat && count == work_count && below(2))
         post_with_other_data();
-    post_whole_batch();
+    post_whole_batch(count);
 }
 
 void post_all(void) {
@@ -321,26 +363,48 @@ void read_now(size_t to, size_t from, size_t size) {
     await_number(numbered, RPMA_WORK_READ);
 }
 
-void check_refused(struct rpma_mr_remote *target) {
-    const struct rpma_work flush = {.type = RPMA_WORK_FLUSH,
-                                    .flags = RPMA_F_COMPLETION_ALWAYS,
-                                    .remote = target,
-                                    .remote_offset = SECOND_REGION,
-                                    .flush_len = sizeof(uint64_t),
-                                    .flush_type = RPMA_FLUSH_TYPE_PERSISTENT};
+// Each call refuses the operation.
+static void expect_refused(const struct rpma_work *one) {
     if (!batch)
         CALL(rpma_batch_new(conn, WORK_MAX, &batch));
-    if (post_one(&flush) != RPMA_E_NOSUPP ||
-        rpma_post(conn, &flush, 1, NULL) != RPMA_E_NOSUPP ||
-        rpma_batch_add(batch, &flush) != RPMA_E_NOSUPP)
-        report_broken("a persistent flush that is not permitted is not refused");
+    CALL(rpma_batch_reset(batch));
+    if (post_one(one) != RPMA_E_NOSUPP || rpma_post(conn, one, 1, NULL) != RPMA_E_NOSUPP ||
+        rpma_batch_add(batch, one) != RPMA_E_NOSUPP)
+        report_broken("an operation that is not permitted is not refused");
+}
+
+void check_refused(struct rpma_mr_remote *target, enum rpma_flush_type type) {
+    expect_refused(&(struct rpma_work){.type = RPMA_WORK_FLUSH,
+                                       .flags = RPMA_F_COMPLETION_ALWAYS,
+                                       .remote = target,
+                                       .remote_offset = SECOND_REGION,
+                                       .flush_len = sizeof(uint64_t),
+                                       .flush_type = type});
+}
+
+void check_usage(struct rpma_mr_remote *target, unsigned usage) {
+    const struct rpma_sge result = {mr, RESULT, sizeof(uint64_t)};
+    if ((usage & RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY) == 0)
+        check_refused(target, RPMA_FLUSH_TYPE_VISIBILITY);
+    if ((usage & RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT) == 0)
+        check_refused(target, RPMA_FLUSH_TYPE_PERSISTENT);
+    for (unsigned type = RPMA_WORK_FETCH_ADD; type <= RPMA_WORK_COMPARE_SWAP; type++)
+        if ((usage & RPMA_MR_USAGE_ATOMIC) == 0)
+            expect_refused(&(struct rpma_work){.type = (enum rpma_work_type)type,
+                                               .flags = RPMA_F_COMPLETION_ALWAYS,
+                                               .remote = target,
+                                               .local = result});
+    if (usage & RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY) {
+        CALL(rpma_flush(conn, target, 0, VOLATILE_SIZE, RPMA_FLUSH_TYPE_VISIBILITY,
+                        RPMA_F_COMPLETION_ALWAYS, next_number()));
+        posted_number++;
+        await_number(numbered, RPMA_WORK_FLUSH);
+    }
 }
 
 // The first one is beyond the region, the others fail because of it.
 void check_failures(void) {
     enum { FAILURES = 3 };
-    if (queue.shared_channel)
-        return;
     for (unsigned i = 0; i < FAILURES; i++) {
         const struct rpma_work failing = {.type =
                                               below(2) ? RPMA_WORK_READ : RPMA_WORK_FETCH_ADD,

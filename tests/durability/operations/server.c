@@ -29,7 +29,8 @@ static struct arguments args;
 static struct side side;
 static struct rpma_mr_local *second_region;
 static char volatile_memory[VOLATILE_SIZE];
-static struct rpma_mr_local *volatile_region;
+static struct rpma_mr_local *volatile_region, *limited_region;
+static unsigned limited_usage;
 static bool direct_write;
 static struct rpma_srq *srq; // or NULL
 static struct rpma_receive receives[MESSAGES];
@@ -144,6 +145,51 @@ static struct rpma_conn *accept_with_receives(struct rpma_ep *ep) {
     return conn;
 }
 
+// Takes the completion of a receive, at times by the function of older releases. Returns false
+// if there is none.
+static bool take_receive(struct rpma_cq *cq, const void **context, enum ibv_wc_status *status) {
+    struct rpma_completion old;
+    struct ibv_wc wc;
+    const bool by_old = below(2);
+    const int ret =
+        by_old ? rpma_cq_get_completion(cq, &old) : rpma_cq_get_wc(cq, 1, &wc, NULL);
+    if (ret == RPMA_E_NO_COMPLETION)
+        return false;
+    check_call(ret, "taking a completion");
+    *context = by_old ? old.op_context : (const void *)(uintptr_t)wc.wr_id;
+    *status = by_old ? old.op_status : wc.status;
+    return true;
+}
+
+// The receives that are left when the connection ends fail in their order. Those of a shared
+// queue are left for other connections.
+static void await_failed_receives(const struct completions *completions, unsigned received) {
+    struct rpma_cq *const cq = completions->cq[RECEIVE];
+    const void *context;
+    enum ibv_wc_status status;
+    unsigned completed = received;
+    int fd;
+    if (srq || received == MESSAGES)
+        return;
+    CALL(rpma_cq_get_fd(cq, &fd));
+    for (;;) {
+        if (take_receive(cq, &context, &status)) {
+            if (!context) // that of send_regions()
+                continue;
+            if (status == IBV_WC_SUCCESS || context != &receives[completed])
+                report_broken("a receive that fails is reported as another one");
+            completed++;
+        } else if (completed == received) {
+            const int ret = (await_readable(fd), rpma_cq_wait(cq));
+            if (ret != RPMA_E_NO_COMPLETION)
+                check_call(ret, "rpma_cq_wait");
+        } else {
+            break;
+        }
+    }
+    report_receives(MESSAGES, completed);
+}
+
 // At times by the function of older releases, if a message has arrived.
 static struct ibv_wc next_message(struct completions *completions) {
     struct rpma_completion old;
@@ -175,10 +221,10 @@ static bool report_message(const struct ibv_wc *wc) {
 // Sends the descriptions of its regions: all receives are posted. The client may end before
 // this send completes.
 static void send_regions(struct rpma_conn *conn) {
-    const struct rpma_mr_local *const regions[REGIONS + 1] = {side.mr, second_region,
-                                                              volatile_region};
+    const struct rpma_mr_local *const regions[REGIONS + 2] = {side.mr, second_region,
+                                                              volatile_region, limited_region};
     struct rpma_conn_private_data data = {side.memory.ptr + OWN, DESCRIPTION_SIZE};
-    unsigned char descriptors[DESCRIPTORS];
+    unsigned char descriptors[DESCRIPTORS_SIZE];
     for (unsigned i = 0; i < DESCRIPTORS; i++) {
         struct rpma_peer_cfg *pcfg;
         CALL(rpma_peer_cfg_new(&pcfg));
@@ -188,9 +234,22 @@ static void send_regions(struct rpma_conn *conn) {
         CALL(rpma_peer_cfg_get_descriptor(pcfg, &descriptors[i]));
         CALL(rpma_peer_cfg_delete(&pcfg));
     }
-    CALL(rpma_conn_private_data_pack(regions, REGIONS + 1, NULL, descriptors, DESCRIPTORS,
-                                     &data));
+    descriptors[DESCRIPTORS] = (unsigned char)limited_usage;
+    CALL(rpma_mr_get_descriptor(side.mr, &descriptors[DESCRIPTORS + 1]));
+    CALL(rpma_mr_get_descriptor(limited_region,
+                                &descriptors[DESCRIPTORS + 1 + MR_DESCRIPTOR_SIZE]));
+    CALL(rpma_conn_private_data_pack(regions, REGIONS + 2, NULL, descriptors,
+                                     sizeof(descriptors), &data));
     CALL(rpma_send(conn, side.mr, OWN, data.len, RPMA_F_COMPLETION_ON_ERROR, NULL));
+}
+
+// Objects that are in use are not deleted.
+static void check_deletes(void) {
+    struct rpma_peer *peer = side.peer;
+    struct rpma_srq *queue = srq;
+    if (rpma_peer_delete(&peer) != RPMA_E_PROVIDER || peer != side.peer ||
+        (srq && (rpma_srq_delete(&queue) != RPMA_E_PROVIDER || queue != srq)))
+        report_broken("an object that is in use is deleted");
 }
 
 int main(int argc, char *argv[]) {
@@ -207,6 +266,11 @@ int main(int argc, char *argv[]) {
                      &second_region));
     CALL(rpma_mr_reg(side.peer, volatile_memory, sizeof(volatile_memory), USAGE,
                      &volatile_region));
+    limited_usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST;
+    limited_usage |= below(2) ? RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY : 0;
+    limited_usage |= below(2) ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT : 0;
+    CALL(rpma_mr_reg(side.peer, volatile_memory, sizeof(volatile_memory), (int)limited_usage,
+                     &limited_region));
     direct_write = has_direct_write(&args, &side.memory) && below(16);
     srq = NULL; // that of a program that was killed
     prepare_receives();
@@ -224,15 +288,21 @@ int main(int argc, char *argv[]) {
     send_regions(conn);
     if (below(2)) // all messages may arrive meanwhile
         (void)rdma_sim_advance(1000000000);
-    do
+    if (below(4) == 0)
+        check_deletes();
+    unsigned received = 0;
+    do {
         wc = next_message(&completions);
-    while (report_message(&wc));
+        received++;
+    } while (report_message(&wc));
+    await_failed_receives(&completions, received);
     await_disconnect(&conn);
 
     CALL(rpma_ep_shutdown(&ep));
     CALL(rpma_srq_delete(&srq));
     CALL(rpma_mr_dereg(&second_region));
     CALL(rpma_mr_dereg(&volatile_region));
+    CALL(rpma_mr_dereg(&limited_region));
     CALL(rpma_mr_dereg(&side.mr));
     CALL(rpma_peer_delete(&side.peer));
     return EXIT_SUCCESS;
