@@ -69,6 +69,8 @@ static void add_work(struct rpma_work one) {
                           one.type == RPMA_WORK_SEND || one.type == RPMA_WORK_SEND_WITH_IMM;
     if (has_data && one.local.len <= inline_size && below(2))
         one.flags |= RPMA_F_INLINE;
+    if (has_data && one.type != RPMA_WORK_WRITE)
+        one.flags |= RPMA_F_SOLICITED;
     one.op_context = next_number();
     work[work_count++] = one;
 }
@@ -261,7 +263,17 @@ static void add_flush(const struct change *change, enum rpma_flush_type type) {
 static void read_back(const struct change *change) {
     const size_t size = change->count * sizeof(uint64_t);
     memset(local + READ, 0, size);
-    read_now(READ, area + change->first * sizeof(uint64_t), size);
+    if (below(2)) {
+        read_now(READ, area + change->first * sizeof(uint64_t), size);
+    } else {
+        work_count = 0;
+        struct rpma_work one = work_of(RPMA_WORK_READ, READ, size);
+        one.remote_offset = area + change->first * sizeof(uint64_t);
+        one.flags = RPMA_F_COMPLETION_ALWAYS;
+        add_work(one);
+        post_all();
+        await_all();
+    }
     if (memcmp(local + READ, change->value, size) != 0)
         report_broken("a client reads other words than it has written");
 }
@@ -369,7 +381,8 @@ int main(int argc, char *argv[]) {
     if (sq_size < WORK_MAX) // a device may free an entry before its completion is polled
         CALL(rpma_conn_cfg_set_cq_size(cfg, 2 * WORK_MAX));
     CALL(rpma_mr_reg(side.peer, local + SHIFT, LOCAL - SHIFT,
-                     RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_SEND, &shifted));
+                     RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_SEND,
+                     &shifted));
     inline_size = 16 * below(4);
     CALL(rpma_conn_cfg_set_inline_size(cfg, inline_size));
     mode = below(2)       ? RPMA_FLUSH_MODE_AUTO
@@ -409,7 +422,7 @@ int main(int argc, char *argv[]) {
     for (int i = 0; direct_write && i < ROUNDS; i++)
         run_round();
     report_message(&(struct rpma_work){.type = RPMA_WORK_SEND});
-    CALL(rpma_send(conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, NULL));
+    CALL(rpma_send(conn, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS | RPMA_F_SOLICITED, NULL));
     await_operation(&queue);
     if (below(4) == 0)
         check_failures();

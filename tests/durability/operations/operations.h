@@ -63,6 +63,6 @@ void report_receives(unsigned posted, unsigned completed);
 
 // private_data.c
 void send_private_data(struct rpma_peer *peer, const struct arguments *args);
-void reply_private_data(struct rpma_conn_req *req);
+void reply_private_data(struct rpma_conn_req *req, bool is_set_up);
 
 #endif // OPERATIONS_H

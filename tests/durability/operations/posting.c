@@ -22,6 +22,7 @@ bool may_repeat;
 
 static struct completions queue;
 static struct rpma_batch *batch;
+static unsigned batch_max; // operations
 static unsigned sq_size;
 static unsigned refusals; // of posts
 // polled is the number of the last completion.
@@ -118,7 +119,7 @@ static void take_several(void) {
     int got = 0;
     if (queue.waiting[OPERATION])
         return;
-    const int ret = rpma_cq_get_wc(queue.cq[OPERATION], SEVERAL, wcs, &got);
+    const int ret = rpma_cq_get_wc(queue.cq[OPERATION], 1 + (int)below(SEVERAL), wcs, &got);
     if (ret == RPMA_E_NO_COMPLETION)
         return;
     check_call(ret, "rpma_cq_get_wc");
@@ -292,6 +293,29 @@ static void post_with_other_data(void) {
     polled = posted_number;
 }
 
+// Makes an empty batch with room for `count` operations.
+static void empty_batch(unsigned count) {
+    if (batch_max < count || below(8) == 0)
+        CALL(rpma_batch_delete(&batch));
+    if (!batch) {
+        batch_max = below(2) ? count : WORK_MAX;
+        CALL(rpma_batch_new(conn, batch_max, &batch));
+    }
+    CALL(rpma_batch_reset(batch));
+}
+
+// A refused operation does not change the batch.
+static void check_size(unsigned count) {
+    uint32_t size, room;
+    if (below(4) == 0 && (rpma_batch_set(batch, below(count), &invalid) != RPMA_E_INVAL ||
+                          rpma_batch_set(batch, count, work) != RPMA_E_INVAL))
+        report_broken("a batch replaces an operation that it refuses");
+    CALL(rpma_batch_get_size(batch, &size, &room));
+    if (size != count || room != batch_max - count ||
+        (room == 0 && rpma_batch_add(batch, work) != RPMA_E_INVAL))
+        report_broken("a batch has another size than its operations");
+}
+
 // Prepares another operation at times, and replaces it. The batch is used again.
 static void post_batch(void) {
     const struct rpma_work other = {.type = below(2) ? RPMA_WORK_FLUSH : RPMA_WORK_READ,
@@ -303,9 +327,7 @@ static void post_batch(void) {
                                     .flags = RPMA_F_COMPLETION_ON_ERROR};
     const unsigned count = below(3) ? work_count : 1 + below(work_count);
     const unsigned replaced = below(2) ? below(count) : count;
-    if (!batch)
-        CALL(rpma_batch_new(conn, WORK_MAX, &batch));
-    CALL(rpma_batch_reset(batch));
+    empty_batch(work_count);
     for (unsigned i = 0; i < count; i++) {
         if (below(8) == 0 && rpma_batch_add(batch, &invalid) != RPMA_E_INVAL)
             fail("a batch has an invalid operation");
@@ -313,6 +335,7 @@ static void post_batch(void) {
     }
     if (replaced < count)
         CALL(rpma_batch_set(batch, replaced, &work[replaced]));
+    check_size(count);
     if (below(3) == 0)
         below(2) || !has_persistent(count) ? permit_persistent() : check_batch_refused();
     if (may_repeat && count == work_count && below(2))
@@ -365,9 +388,7 @@ void read_now(size_t to, size_t from, size_t size) {
 
 // Each call refuses the operation.
 static void expect_refused(const struct rpma_work *one) {
-    if (!batch)
-        CALL(rpma_batch_new(conn, WORK_MAX, &batch));
-    CALL(rpma_batch_reset(batch));
+    empty_batch(1);
     if (post_one(one) != RPMA_E_NOSUPP || rpma_post(conn, one, 1, NULL) != RPMA_E_NOSUPP ||
         rpma_batch_add(batch, one) != RPMA_E_NOSUPP)
         report_broken("an operation that is not permitted is not refused");

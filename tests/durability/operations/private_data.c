@@ -49,7 +49,7 @@ void send_private_data(struct rpma_peer *peer, const struct arguments *args) {
 }
 
 // A rejection without data has zeros, so those of a program are lost. The client may have gone.
-void reply_private_data(struct rpma_conn_req *req) {
+void reply_private_data(struct rpma_conn_req *req, bool is_set_up) {
     char bytes[PRIVATE_DATA_SIZE];
     const bool is_accepted = below(2);
     struct rpma_conn_private_data data;
@@ -60,7 +60,7 @@ void reply_private_data(struct rpma_conn_req *req) {
     report_private_data(true, &data);
     if (!is_accepted)
         (void)rpma_conn_req_reject(&req, &data);
-    else if (rpma_conn_req_setup(req, NULL))
+    else if (!is_set_up && rpma_conn_req_setup(req, NULL))
         (void)rpma_conn_req_delete(&req);
     else if (!rpma_conn_req_connect(&req, &data, &conn)) {
         if (next_event(conn) == RPMA_CONN_ESTABLISHED)

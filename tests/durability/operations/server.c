@@ -50,7 +50,7 @@ static void prepare_receives(void) {
 // times the array ends with an invalid one.
 static void post_receives(struct rpma_conn_req *req, struct rpma_conn *conn, size_t first,
                           uint32_t count) {
-    struct rpma_receive list[MESSAGES + 1];
+    struct rpma_receive list[2 * MESSAGES]; // those behind the last one must not be posted
     uint32_t single = below(3), posted = 0;
     for (; single > 0 && count > 0; single--, first++, count--) {
         struct rpma_receive *const one = &receives[first];
@@ -67,7 +67,8 @@ static void post_receives(struct rpma_conn_req *req, struct rpma_conn *conn, siz
     }
     const bool is_invalid = below(3) == 0;
     const uint32_t all = count + is_invalid;
-    list[count] = (struct rpma_receive){.reserved = 1};
+    for (uint32_t i = count; i < 2 * MESSAGES; i++)
+        list[i] = (struct rpma_receive){.reserved = is_invalid && i == count};
     // If the device refuses a receive, the server continues with it.
     for (uint32_t done = 0, refusals = 0;; refusals++) {
         const struct rpma_receive *const rest = list + done;
@@ -94,19 +95,22 @@ static void open_srq(void) {
     post_receives(NULL, NULL, 0, MESSAGES);
 }
 
-// Replies to requests with other private data before.
+// Replies to requests with other private data before. A request has its queues at once at
+// times.
 static struct rpma_conn_req *await_offer(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg) {
+    const bool is_set_up = below(2);
     for (;;) {
         struct rpma_conn_private_data pdata;
         struct rpma_conn_req *req;
-        const int ret = rpma_ep_next_incoming(ep, &req);
+        const int ret =
+            is_set_up ? rpma_ep_next_conn_req(ep, cfg, &req) : rpma_ep_next_incoming(ep, &req);
         if (ret == RPMA_E_NO_EVENT)
             continue;
-        check_call(ret, "rpma_ep_next_incoming");
+        check_call(ret, "taking a request");
         CALL(rpma_conn_req_get_private_data(req, &pdata));
         if (!is_offer(&pdata, NULL))
-            reply_private_data(req);
-        else if (rpma_conn_req_setup(req, cfg) == 0)
+            reply_private_data(req, is_set_up);
+        else if (is_set_up || rpma_conn_req_setup(req, cfg) == 0)
             return req;
         else
             refuse_request(req, "it has gone");
@@ -128,9 +132,10 @@ static struct rpma_conn *accept_with_receives(struct rpma_ep *ep) {
     const struct offer offer = {.peer = side.peer, .mr = side.mr, .direct_write = direct_write};
     CALL(rpma_conn_cfg_set_max_sge(cfg, 2));
     CALL(rpma_conn_cfg_set_sq_size(cfg, 1));
-    CALL(rpma_conn_cfg_set_rq_size(cfg, MESSAGES));
-    if (srq)
+    if (srq) // whose receives determine the size of the main CQ
         CALL(rpma_conn_cfg_set_srq(cfg, srq));
+    else
+        CALL(rpma_conn_cfg_set_rq_size(cfg, MESSAGES));
     struct rpma_conn_req *req = await_offer(ep, cfg);
     CALL(rpma_conn_cfg_delete(&cfg));
     if (!srq)
@@ -172,6 +177,7 @@ static void await_failed_receives(const struct completions *completions, unsigne
     if (srq || received == MESSAGES)
         return;
     CALL(rpma_cq_get_fd(cq, &fd));
+    CALL(rpma_cq_arm(cq, false)); // on soft-RoCE a failed receive is not solicited
     for (;;) {
         if (take_receive(cq, &context, &status)) {
             if (!context) // that of send_regions()
@@ -190,20 +196,42 @@ static void await_failed_receives(const struct completions *completions, unsigne
     report_receives(MESSAGES, completed);
 }
 
-// At times by the function of older releases, if a message has arrived.
+static struct ibv_wc message_of(const struct rpma_completion *old) {
+    if (old->op_status != IBV_WC_SUCCESS)
+        fail("an operation failed: %s", ibv_wc_status_str(old->op_status));
+    return (struct ibv_wc){.wr_id = (uintptr_t)old->op_context,
+                           .opcode = old->op == RPMA_OP_RECV ? IBV_WC_RECV
+                                                             : IBV_WC_RECV_RDMA_WITH_IMM,
+                           .byte_len = old->byte_len,
+                           .imm_data = htonl(old->imm),
+                           .wc_flags = old->flags};
+}
+
+// Waits for the event of a message, which is solicited.
+static void await_message(const struct completions *completions) {
+    struct rpma_cq *const cq = completions->cq[RECEIVE];
+    int fd, ret;
+    CALL(rpma_cq_get_fd(cq, &fd));
+    await_readable(fd);
+    ret = rpma_cq_take_event(cq);
+    if (ret == 0)
+        ret = rpma_cq_arm(cq, below(2));
+    if (ret != RPMA_E_NO_COMPLETION)
+        check_call(ret, "waiting for a message");
+}
+
+// At times by the function of older releases.
 static struct ibv_wc next_message(struct completions *completions) {
     struct rpma_completion old;
-    if (completions->waiting[RECEIVE] || below(2) ||
-        rpma_cq_get_completion(completions->cq[RECEIVE], &old))
-        return await_receive(completions);
-    if (old.op_status != IBV_WC_SUCCESS)
-        fail("an operation failed: %s", ibv_wc_status_str(old.op_status));
-    return (struct ibv_wc){.wr_id = (uintptr_t)old.op_context,
-                           .opcode =
-                               old.op == RPMA_OP_RECV ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
-                           .byte_len = old.byte_len,
-                           .imm_data = htonl(old.imm),
-                           .wc_flags = old.flags};
+    int ret;
+    if (!completions->waiting[RECEIVE] && below(2)) {
+        while ((ret = rpma_cq_get_completion(completions->cq[RECEIVE], &old)) ==
+               RPMA_E_NO_COMPLETION)
+            await_message(completions);
+        check_call(ret, "rpma_cq_get_completion");
+        return message_of(&old);
+    }
+    return await_receive(completions);
 }
 
 // Returns false after the last message.
@@ -266,7 +294,8 @@ int main(int argc, char *argv[]) {
                      &second_region));
     CALL(rpma_mr_reg(side.peer, volatile_memory, sizeof(volatile_memory), USAGE,
                      &volatile_region));
-    limited_usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_WRITE_DST;
+    limited_usage = RPMA_MR_USAGE_WRITE_DST; // flushes do not need that of reads
+    limited_usage |= below(2) ? RPMA_MR_USAGE_READ_SRC : 0;
     limited_usage |= below(2) ? RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY : 0;
     limited_usage |= below(2) ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT : 0;
     CALL(rpma_mr_reg(side.peer, volatile_memory, sizeof(volatile_memory), (int)limited_usage,
