@@ -151,6 +151,111 @@ static void builder_call_out_of_order_is_reported(void **unused) {
             fake_profile()->has_qp_ex = false, ibv_qp_to_qp_ex(w.qp));
 }
 
+static void call_of_a_builder_for_another_queue_pair_is_reported(void **unused) {
+    (void)unused;
+    create_all();
+    struct ibv_qp_init_attr_ex attr = {.send_cq = w.cq,
+                                       .recv_cq = w.cq,
+                                       .pd = w.pd,
+                                       .cap = {4, 4, 2, 2, 16},
+                                       .qp_type = IBV_QPT_RC,
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD |
+                                                    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+                                       .send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE};
+    struct rdma_cm_id *const other = resolved_id(w.events);
+    assert_int_equal(rdma_create_qp_ex(other, &attr), 0);
+    struct ibv_qp_ex *const ex = ibv_qp_to_qp_ex(w.qp), *const other_ex =
+                                                            ibv_qp_to_qp_ex(other->qp);
+    ibv_wr_start(ex);
+    ibv_wr_rdma_write(other_ex, 1, 1);
+    ibv_wr_complete(ex);
+    assert_string_equal(fake_misuses(), "ibv_wr_rdma_write: outside of ibv_wr_start()\n");
+}
+
+// Makes one call fail, and expects its error.
+#define FAILS(name, call, failed)         \
+    do {                                  \
+        fake_fail(name, 1, EIO);          \
+        errno = 0;                        \
+        assert_true((call) == (failed));  \
+        if ((intptr_t)(failed) != EIO)    \
+            assert_int_equal(errno, EIO); \
+        fake_faults_off();                \
+    } while (0)
+
+static void failed_call_has_no_effect(void **unused) {
+    (void)unused;
+    struct ibv_send_wr send = {0}, *bad_send;
+    struct ibv_recv_wr receive = {0}, *bad_receive;
+    create_all();
+    FAILS("ibv_req_notify_cq", ibv_req_notify_cq(w.cq, 0), EIO);
+    assert_false(fake_armed(w.cq));
+    assert_int_equal(ibv_req_notify_cq(w.cq, 0), 0);
+    assert_true(fake_armed(w.cq));
+    FAILS("ibv_modify_srq",
+          ibv_modify_srq(w.srq, &(struct ibv_srq_attr){0, 0, 2}, IBV_SRQ_LIMIT), EIO);
+    assert_int_equal(fake_srq_limit(w.srq), 0);
+    FAILS("ibv_post_recv", ibv_post_recv(w.qp, &receive, &bad_receive), EIO);
+    FAILS("ibv_post_srq_recv", ibv_post_srq_recv(w.srq, &receive, &bad_receive), EIO);
+    assert_int_equal(fake_received_count(), 0);
+    FAILS("ibv_reg_mr", ibv_reg_mr(w.pd, memory, sizeof(memory), 0), NULL);
+    FAILS("ibv_alloc_pd", ibv_alloc_pd(w.context), NULL);
+    FAILS("ibv_create_comp_channel", ibv_create_comp_channel(w.context), NULL);
+    FAILS("ibv_create_cq", ibv_create_cq(w.context, 3, &w, w.channel, 0), NULL);
+    FAILS("rdma_create_event_channel", rdma_create_event_channel(), NULL);
+    // These can be called again, except rdma_reject().
+    FAILS("rdma_connect", rdma_connect(w.id, &param), -1);
+    assert_int_equal(rdma_connect(w.id, &param), 0);
+    fake_cm_event(w.events->fd, RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
+    rdma_ack_cm_event(next_event(w.events));
+    FAILS("ibv_post_send", ibv_post_send(w.qp, &send, &bad_send), EIO);
+    assert_int_equal(fake_posted_count(), 0);
+    FAILS("rdma_reject", rdma_reject(w.child, NULL, 0), -1);
+    struct rdma_cm_id *const id = new_id(w.listener_events);
+    FAILS("rdma_resolve_addr", rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 1), -1);
+    FAILS("rdma_bind_addr", rdma_bind_addr(id, (struct sockaddr *)&address), -1);
+    assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&address), 0);
+    FAILS("rdma_listen", rdma_listen(id, 1), -1);
+    assert_int_equal(rdma_listen(id, 1), 0);
+    assert_int_equal(rdma_destroy_id(id), 0);
+    assert_string_equal(fake_misuses(), "");
+    rdma_ack_cm_event(w.event);
+    assert_string_equal(fake_leaks(), "2 PD left\n1 MR left\n1 CQ left\n1 channel left\n"
+                                      "1 QP left\n1 SRQ left\n3 CM id left\n"
+                                      "2 event channel left\n");
+}
+
+#define CHANGES_ERRNO(is_changed, call)                   \
+    do {                                                  \
+        errno = 0;                                        \
+        call;                                             \
+        assert_int_equal(errno, is_changed ? EXFULL : 0); \
+    } while (0)
+
+// record.c, change_errno(): calls of the data path and those that wait leave errno as it was.
+static void successful_call_changes_errno_unless_it_posts_or_waits(void **unused) {
+    (void)unused;
+    struct ibv_recv_wr receive = {0}, *bad;
+    struct ibv_wc wc;
+    struct ibv_cq *cq;
+    void *context;
+    create_all();
+    CHANGES_ERRNO(true, ibv_dealloc_pd(ibv_alloc_pd(w.context)));
+    CHANGES_ERRNO(true, ibv_reg_mr(w.pd, memory, sizeof(memory), 0));
+    CHANGES_ERRNO(true, rdma_connect(w.id, &param));
+    CHANGES_ERRNO(true, rdma_reject(w.child, NULL, 0));
+    CHANGES_ERRNO(true, new_id(w.events));
+    CHANGES_ERRNO(true, rdma_ack_cm_event(w.event));
+    CHANGES_ERRNO(false, ibv_req_notify_cq(w.cq, 0));
+    CHANGES_ERRNO(false, ibv_poll_cq(w.cq, 1, &wc));
+    CHANGES_ERRNO(false, ibv_post_recv(w.qp, &receive, &bad));
+    fake_notify(w.cq);
+    CHANGES_ERRNO(false, ibv_get_cq_event(w.channel, &cq, &context));
+    CHANGES_ERRNO(false, ibv_ack_cq_events(w.cq, 1));
+    fake_cm_event(w.events->fd, RDMA_CM_EVENT_ESTABLISHED, NULL, 0);
+    CHANGES_ERRNO(false, w.event = next_event(w.events));
+}
+
 static void misused_queue_is_reported(void **unused) {
     (void)unused;
     struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
@@ -323,6 +428,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(request_without_its_region_is_reported),
         cmocka_unit_test(builder_call_out_of_order_is_reported),
+        cmocka_unit_test(call_of_a_builder_for_another_queue_pair_is_reported),
+        cmocka_unit_test(failed_call_has_no_effect),
+        cmocka_unit_test(successful_call_changes_errno_unless_it_posts_or_waits),
         cmocka_unit_test(misused_queue_is_reported),
         cmocka_unit_test(deleted_queue_has_no_events),
         cmocka_unit_test(device_results_are_those_of_rxe_or_scripted),
