@@ -167,8 +167,13 @@ static bool has_signature(void) {
     return memcmp(file_bytes + 8, "RPMALOG1", 8) == 0;
 }
 
-// The entries before a visible tail must be complete, and must remain so.
+// The entries before a visible tail must be complete, and must remain so. A power failure that
+// leaves a new signature must not leave an older tail.
 static void check_entries(bool is_program) {
+    if (example->has_log && is_program && has_signature() &&
+        rdma_sim_check_persistent(file_bytes + 8, 8) &&
+        rdma_sim_check_persistent(file_bytes, 8))
+        report("the signature can be persistent without its tail");
     for (uint64_t i = 0; example->has_log && has_signature() && i < tail(); i++) {
         const size_t offset = (i + 1) * BLOCK_SIZE;
         if (i == LOG_ENTRIES || memcmp(file_bytes + offset, blocks[i], BLOCK_SIZE) ||
