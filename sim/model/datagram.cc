@@ -8,73 +8,12 @@
 #include "resp_parts.hh"
 
 #include <algorithm>
-#include <arpa/inet.h>
-#include <cstring>
-#include <netinet/in.h>
-#include <netinet/ip.h>
-#include <numeric>
 
 namespace sim {
 
 static constexpr uint32_t GRH_BYTES = 40;
 static constexpr uint64_t MAX_MTU = 4096;
 static constexpr uint64_t LATE_DATAGRAM = 1'000'000; // nanoseconds by which later ones pass it
-
-// Linux, drivers/infiniband/sw/rxe/rxe_resp.c, build_rdma_network_hdr(): an IPv4 header is at
-// the end of the area.
-union NetworkHeader {
-    ibv_grh grh;
-    struct {
-        uint8_t unused[20];
-        iphdr header;
-    } ip4;
-};
-static_assert(sizeof(NetworkHeader) == GRH_BYTES);
-
-static bool is_ip4(const ibv_gid &gid) {
-    return IN6_IS_ADDR_V4MAPPED(reinterpret_cast<const in6_addr *>(gid.raw));
-}
-
-static uint16_t checksum_of(const iphdr &header) {
-    uint16_t words[sizeof(header) / 2];
-    memcpy(words, &header, sizeof(header));
-    const uint32_t sum = std::accumulate(std::begin(words), std::end(words), uint32_t{0});
-    return static_cast<uint16_t>(~((sum & 0xffff) + (sum >> 16)));
-}
-
-static NetworkHeader header_of(const Device &device, const ibv_ah_attr &address,
-                               uint64_t payload) {
-    constexpr uint8_t UDP = 17, INFINIBAND = 0x1b;
-    constexpr uint64_t OTHERS = 8 + 12 + 8 + 4; // the headers of UDP, BTH and DETH, the ICRC
-    const bool is_roce = device.profile->transport == SIM_ROCE;
-    const ibv_global_route &route = address.grh;
-    const ibv_gid &source =
-        device.gids[std::min<size_t>(route.sgid_index, device.gids.size() - 1)];
-    const uint64_t size = OTHERS + (payload + 3) / 4 * 4;
-    NetworkHeader made{};
-    if (is_roce && is_ip4(source) && is_ip4(route.dgid)) {
-        iphdr &header = made.ip4.header;
-        header.version = 4;
-        header.ihl = 5;
-        header.tos = route.traffic_class;
-        header.tot_len = htons(static_cast<uint16_t>(sizeof(header) + size));
-        header.frag_off = htons(IP_DF);
-        header.ttl = route.hop_limit;
-        header.protocol = UDP;
-        memcpy(&header.saddr, source.raw + 12, sizeof(header.saddr));
-        memcpy(&header.daddr, route.dgid.raw + 12, sizeof(header.daddr));
-        header.check = checksum_of(header);
-        return made;
-    }
-    made.grh.version_tclass_flow =
-        htonl(6U << 28 | uint32_t{route.traffic_class} << 20 | (route.flow_label & 0xfffff));
-    made.grh.paylen = htons(static_cast<uint16_t>(is_roce ? size : size - 8));
-    made.grh.next_hdr = is_roce ? UDP : INFINIBAND;
-    made.grh.hop_limit = route.hop_limit;
-    made.grh.sgid = source;
-    made.grh.dgid = route.dgid;
-    return made;
-}
 
 static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
                                const ibv_ah_attr &address, MemoryRanges from, Qp &peer) try {
@@ -90,9 +29,12 @@ static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
     count_delivery(peer, length_of(from), has_receive);
     if (!has_receive)
         return COPIED;
-    NetworkHeader header = header_of(device, address, length_of(from));
+    ibv_grh grh{};
+    grh.hop_limit = address.grh.hop_limit;
+    grh.sgid = device.gids[std::min<size_t>(address.grh.sgid_index, device.gids.size() - 1)];
+    grh.dgid = address.grh.dgid;
     from.insert(from.begin(),
-                {nullptr, reinterpret_cast<uint64_t>(&header), GRH_BYTES, false, false});
+                {nullptr, reinterpret_cast<uint64_t>(&grh), GRH_BYTES, false, false});
     const uint64_t length = length_of(from);
     MemoryRanges to;
     ibv_wc_status status = local_ranges(fabric, peer, receive.sges, true, to);

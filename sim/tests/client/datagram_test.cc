@@ -172,51 +172,6 @@ void header_of_a_datagram_has_the_address_of_its_sender(void **) {
     }
 }
 
-// Linux, drivers/infiniband/sw/rxe/rxe_resp.c, build_rdma_network_hdr(); rdma-core,
-// libibverbs/verbs.c, set_ah_attr_by_ipv4() and set_ah_attr_by_ipv6()
-void header_of_an_ipv4_datagram_is_at_the_end_of_its_area(void **) {
-    Direct direct(options_of("rxe"));
-    Side a(direct, 1, false, 0, 32, IBV_QPT_UD), b(direct, 2, false, 0, 32, IBV_QPT_UD);
-    activate_datagrams(a);
-    activate_datagrams(b);
-    for (const uint8_t index : {uint8_t{1}, uint8_t{2}}) { // of IPv4 and of IPv6
-        ibv_gid from, to;
-        ibv_ah_attr reply;
-        direct.use_host(1);
-        assert_int_equal(ibv_query_gid(a.context, 1, index, &from), 0);
-        direct.use_host(2);
-        assert_int_equal(ibv_query_gid(b.context, 1, index, &to), 0);
-        receive_datagram(b);
-        send_datagram(a, to, b.qp->qp_num, 8, 0, index);
-        ibv_wc wc = b.poll();
-        assert_int_equal(wc.status, IBV_WC_SUCCESS);
-        const auto *const area = reinterpret_cast<const uint8_t *>(b.memory);
-        auto *const header = reinterpret_cast<ibv_grh *>(b.memory);
-        if (index == 1) {
-            const uint8_t addresses[] = {10, 77, 0, 1, 10, 77, 0, 2};
-            uint32_t sum = 0;
-            for (int i = 20; i < HEADER; i += 2)
-                sum += static_cast<uint32_t>(area[i] << 8 | area[i + 1]);
-            assert_int_equal(area[20], 0x45);
-            assert_int_equal(area[23], 20 + 8 + 12 + 8 + 8 + 4); // the length
-            assert_int_equal(area[29], 17);                      // UDP
-            assert_memory_equal(area + 32, addresses, sizeof(addresses));
-            assert_int_equal((sum & 0xffff) + (sum >> 16), 0xffff);
-        } else {
-            assert_int_equal(area[0] >> 4, 6);
-            assert_memory_equal(&header->sgid, &from, sizeof(from));
-        }
-        direct.use_host(2);
-        assert_int_equal(ibv_init_ah_from_wc(b.context, 1, &wc, header, &reply), 0);
-        assert_memory_equal(&reply.grh.dgid, &from, sizeof(from));
-        assert_int_equal(reply.grh.sgid_index, index);
-        if (index == 1)
-            memset(b.memory + 36, 239, 1); // of a group
-        assert_int_equal(ibv_init_ah_from_wc(b.context, 1, &wc, header, &reply),
-                         index == 1 ? -1 : 0);
-    }
-}
-
 // InfiniBand Architecture Specification, volume 1, C10-93.1.1
 void datagram_above_the_mtu_is_lost_without_an_error(void **) {
     for (const bool is_strong : {false, true}) {
@@ -356,7 +311,6 @@ int main() {
         cmocka_unit_test(unreliable_connection_may_have_another_peer),
         cmocka_unit_test(datagram_longer_than_the_receive_fails_it_or_is_lost),
         cmocka_unit_test(header_of_a_datagram_has_the_address_of_its_sender),
-        cmocka_unit_test(header_of_an_ipv4_datagram_is_at_the_end_of_its_area),
         cmocka_unit_test(datagram_above_the_mtu_is_lost_without_an_error),
         cmocka_unit_test(datagram_to_a_group_arrives_at_each_attached_queue_pair),
         cmocka_unit_test(group_is_refused_as_by_the_kernel),
