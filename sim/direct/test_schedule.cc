@@ -210,6 +210,7 @@ void TestSchedule::yield(decltype(TestProgram::state) state, uint64_t until,
         program.idle_since = now();
     if (state == TestProgram::POLL)
         program.until = next_poll(now(), program.idle_since);
+    program.waits.add(program.until, progress_turns_);
     program.coroutine.yield();
 }
 
@@ -304,7 +305,12 @@ bool TestSchedule::pass_time() {
     uint64_t next = fabric().next_timer();
     const bool waits_forever =
         next == NEVER &&
-        ::is_idle(now() - progress_at_, report_.turns - progress_turns_, occurred_ != 0);
+        ::is_idle(
+            now() - progress_at_, report_.turns - progress_turns_, occurred_ != 0, [this] {
+                return std::ranges::all_of(programs_, [](const TestProgram &program) {
+                    return program.state == TestProgram::ENDED || program.waits.last_for_ever();
+                });
+            });
     const TestProgram &first = programs_.front();
     for (const TestProgram &program : programs_)
         if (program.is_suspended || program.state == TestProgram::ENDED)

@@ -11,16 +11,36 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 constexpr uint64_t NEVER = UINT64_MAX, MICROSECOND = 1'000, SECOND = 1'000'000'000;
 constexpr uint64_t MAX_REQUESTS = 200'000; // of a schedule
 constexpr unsigned MANY_WAITS = 500;       // of each program that waits for ever
 constexpr int MAX_TURN = 10'000;           // milliseconds of real time
 
-// Programs that only wait will do so for ever: after this time, and so many waits, because a
-// program may wait for long a few times. After a fault, they may do so.
-constexpr bool is_idle(uint64_t time, uint64_t waits, bool is_after_fault) {
-    return (is_after_fault && waits > 10'000) || (time > 1000 * SECOND && waits > 5'000);
+// The waits of a program with different ends, since the last progress of any program.
+class TimedWaits {
+  public:
+    // `progress`: a number that changes with each progress.
+    void add(uint64_t end, uint64_t progress) {
+        if (std::exchange(progress_, progress) != progress)
+            count_ = 0;
+        count_ += std::exchange(end_, end) != end; // another thread can wake a wait
+    }
+    bool last_for_ever() const { return end_ == NEVER || count_ >= MANY_WAITS; }
+
+  private:
+    uint64_t end_ = 0, progress_ = 0;
+    unsigned count_ = 0;
+};
+
+// Programs that only wait will do so for ever: after this time, and so many waits. A program
+// that has waited a few times will continue, although others, such as one with a periodic
+// message, wait often meanwhile. After a fault, programs may wait for ever.
+template <class AllLast>
+bool is_idle(uint64_t time, uint64_t waits, bool is_after_fault, AllLast all_last_for_ever) {
+    return (is_after_fault && waits > 10'000) ||
+           (time > 1000 * SECOND && waits > 5'000 && (is_after_fault || all_last_for_ever()));
 }
 
 // The options of Chooser::DELAY.

@@ -362,7 +362,6 @@ void Schedule::read_request(Process &process) {
         process.sleeps = 0;
         return;
     }
-    const uint64_t former_end = process.wait.until;
     memcpy(&process.wait, request.data(), sizeof(process.wait));
     process.wait.function[sizeof(process.wait.function) - 1] = '\0';
     if (process.wait.kind == sim::Wait::UNSUPPORTED)
@@ -383,9 +382,7 @@ void Schedule::read_request(Process &process) {
         process.wait.until = later;
     if (process.wait.kind == sim::Wait::SLEEP && ++process.sleeps > MAX_SLEEPS)
         process.wait.until = std::max(process.wait.until, later);
-    if (std::exchange(process.timed_after, progress_requests_) != progress_requests_)
-        process.timed_waits = 0;
-    process.timed_waits += process.wait.until != former_end; // another thread can wake a wait
+    process.timed_waits.add(process.wait.until, progress_requests_);
 }
 
 void Schedule::handle_exit(Process &process) {

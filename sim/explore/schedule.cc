@@ -182,18 +182,18 @@ std::string Schedule::waiting() const {
     return all;
 }
 
-// With --live, that time is the limit. A program that has waited a few times will continue,
-// although others, such as one with a periodic message, wait often meanwhile.
+// With --live, that time is the limit.
 bool Schedule::is_idle() const {
-    const auto waits_forever = [](const Process &process) {
-        return !process.is_alive || process.has_ended || process.wait.until == NEVER ||
-               process.timed_waits >= MANY_WAITS;
+    const auto all_last_for_ever = [this] {
+        return std::ranges::all_of(processes_, [](const Process &process) {
+            return !process.is_alive || process.has_ended || process.wait.until == NEVER ||
+                   process.timed_waits.last_for_ever();
+        });
     };
     if (settings_.live != 0 && is_healed())
         return false;
     return ::is_idle(server_->fabric().now() - progress_at_, requests_ - progress_requests_,
-                     faults != 0) &&
-           (faults != 0 || std::ranges::all_of(processes_, waits_forever));
+                     faults != 0, all_last_for_ever);
 }
 
 // Returns false if the programs wait forever.

@@ -64,8 +64,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
         uint64_t writes = 0;         // changes of its memory, at the time of this wait
         uint64_t object_changes = 0; // of the object for which it waits, at the same time
         unsigned sleeps = 0;         // in sequence, without another request
-        unsigned timed_waits = 0;    // with different ends, since the progress of `timed_after`
-        uint64_t timed_after = 0;
+        TimedWaits timed_waits{};
         uint64_t starts_at = 0, started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
         int status = 0;
         off_t out_shown = 0, err_shown = 0;

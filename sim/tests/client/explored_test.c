@@ -86,6 +86,20 @@ static int wait_for_long(void *argument) {
     return 0;
 }
 
+/* A wait of 100,000 s, next to a program that waits often. */
+static int wait_once_for_long(void *argument) {
+    (void)argument;
+    rdma_sim_advance(100000000000000);
+    return 0;
+}
+
+static int wait_often(void *argument) {
+    (void)argument;
+    for (int i = 0; i < 8000; i++)
+        rdma_sim_advance(10000000000);
+    return 0;
+}
+
 /* Waits for an event that comes, and for one that does not. */
 static int poll_descriptors(void *argument) {
     struct pollfd event = {.events = POLLIN};
@@ -147,6 +161,19 @@ static void endless_program_after_a_fault_is_no_finding(void **state) {
 static void program_with_long_waits_is_no_finding(void **state) {
     (void)state;
     assert_int_equal(explore(wait_for_long, "none", 1), 0);
+}
+
+static void program_with_one_wait_next_to_frequent_ones_is_no_finding(void **state) {
+    const struct rdma_sim_program programs[] = {{1, wait_once_for_long, NULL, NULL},
+                                                {1, wait_often, NULL, NULL}};
+    const struct rdma_sim_test test = {.options = {.hosts = 1},
+                                       .programs = programs,
+                                       .program_count = 2,
+                                       .schedules = 1,
+                                       .faults = "none"};
+    (void)state;
+    if (rdma_sim_explore(&test) != 0)
+        fail_msg("%s", rdma_sim_error());
 }
 
 static int explore_server(int (*run)(void *)) {
@@ -354,6 +381,7 @@ int main(void) {
         cmocka_unit_test(lock_of_a_read_and_a_write_is_found),
         cmocka_unit_test(endless_program_after_a_fault_is_no_finding),
         cmocka_unit_test(program_with_long_waits_is_no_finding),
+        cmocka_unit_test(program_with_one_wait_next_to_frequent_ones_is_no_finding),
         cmocka_unit_test(poll_is_ended_by_an_event_or_its_time),
         cmocka_unit_test(epoll_is_ended_by_an_event_or_its_time),
         cmocka_unit_test(destruction_of_an_object_with_an_event_is_a_finding),
