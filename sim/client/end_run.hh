@@ -15,10 +15,6 @@
 
 namespace sim {
 
-inline constexpr char PRELOAD_IS_LOST[] =
-    "%.512s: librdma-sim-preload.so is not loaded: keep the content of LD_PRELOAD and "
-    "LD_LIBRARY_PATH in the script or program that changes it";
-
 // Lets rdma-sim print the line and end with EXIT_FAILED: a shell would ignore the status of its
 // child, or redirect its output. The process is killed meanwhile. A program that has joined the
 // fabric ends alone. A child of vfork() may call this.

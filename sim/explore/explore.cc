@@ -196,6 +196,7 @@ RunJob Explorer::worker() {
                           std::vector<ForkServer>(other.settings.commands.size()),
                           false,
                           other.listens,
+                          other.names,
                           other.turns,
                           other.threads} {}
         Signals signals{};

@@ -76,6 +76,7 @@ struct Exploration {
     // which programs listen: the next ones start after them.
     bool is_rehearsal = true;
     std::vector<bool> listens{};
+    std::vector<std::string> names{settings.commands.size()}; // of the programs that run
     uint64_t turns = 0;
     size_t threads = 0;
     SourceLines lines{libraries.shims}; // of the calls in traces

@@ -22,7 +22,9 @@
 namespace {
 
 constexpr int FIRST_CHECK = 2, THOROUGH_CHECK = 30; // milliseconds of real time
-constexpr unsigned MAX_SLEEPS = 1000;               // of a loop, before they last longer
+// The dynamic linker has loaded libibverbs of the system next to a library of the fabric.
+constexpr char VERSION_IS_MISSING[] = "version `RDMA_SIM' not found";
+constexpr unsigned MAX_SLEEPS = 1000; // of a loop, before they last longer
 
 // Returns the value of a line of /proc/PID/status, or 0.
 uint64_t mask_of(const std::string &status, const char *name) {
@@ -43,6 +45,15 @@ char state_of(pid_t pid, pid_t thread) {
         read_proc(pid, ("task/" + std::to_string(thread) + "/stat").c_str());
     const size_t end = text.rfind(')'); // of its name
     return end == text.npos || end + 2 >= text.size() ? 'X' : text[end + 2];
+}
+
+// Returns the name of the program that a process executes, which is not the one of its COMMAND
+// after exec(). The kernel has at most 15 bytes of it.
+std::string name_of_program(pid_t pid) {
+    std::string name = read_proc(pid, "comm"), first = read_proc(pid, "cmdline").c_str();
+    name = name.substr(0, name.find('\n'));
+    first = basename(first.data());
+    return first.starts_with(name) ? first : name;
 }
 
 // The status of a process that its parent has not waited for: proc_pid_stat(5), exit_code.
@@ -87,11 +98,16 @@ std::string Schedule::name_of(const Command &command) const {
     std::string name = "host" + std::to_string(command.host);
     if (std::ranges::count(settings_.commands, command.host, &Command::host) == 1)
         return name;
-    const std::string program = basename(command.argv[0]);
+    const auto program_of = [this](const Command &of) {
+        const std::string &run =
+            exploration_.names[static_cast<size_t>(&of - settings_.commands.data())];
+        return run.empty() ? basename(of.argv[0]) : run;
+    };
+    const std::string program = program_of(command);
     name += " " + program;
     size_t namesakes = 0, number = 0;
     for (const Command &other : settings_.commands) {
-        namesakes += other.host == command.host && basename(other.argv[0]) == program;
+        namesakes += other.host == command.host && program_of(other) == program;
         if (&other == &command)
             number = namesakes;
     }
@@ -368,6 +384,9 @@ void Schedule::read_request(Process &process) {
         refuse("%s calls %s%s, which explore does not control", process.command->argv[0],
                process.wait.function,
                strchr(process.wait.function, '(') == nullptr ? "()" : "");
+    if (process.wait.kind == sim::Wait::START && exploration_.is_rehearsal &&
+        is_command(process))
+        exploration_.names[process.index] = name_of_program(process.pid);
     if (process.wait.kind == sim::Wait::CREATED)
         add_thread(process);
     if (process.wait.kind == sim::Wait::FORKED)
@@ -395,6 +414,9 @@ void Schedule::handle_exit(Process &process) {
             each.is_alive = false;
     while (server_->has_client(process.pid) && server_->step(0))
         ; // closes its connections, unless a child of it shares them
+    if (const std::string line = last_line(output_path(process, ".err"), VERSION_IS_MISSING);
+        process.status != 0 && !line.empty())
+        refuse(sim::PRELOAD_IS_LOST, line.substr(0, line.find(':')).c_str());
     if (process.parent != nullptr)
         set_signaled(*process.parent);
     descriptors_changed();

@@ -440,6 +440,11 @@ struct EndRun : Request<OP_END_RUN> {
     using Reply = Empty;
 };
 
+// A line of EndRun, with the name of the program.
+inline constexpr char PRELOAD_IS_LOST[] =
+    "%.512s: librdma-sim-preload.so is not loaded: keep the content of LD_PRELOAD and "
+    "LD_LIBRARY_PATH in the script or program that changes it";
+
 // Reads a counter of a device, by its path in sysfs: ports/1/GROUP/NAME. Needs no Hello.
 struct ReadCounter : Request<OP_READ_COUNTER> {
     uint32_t host, device;

@@ -520,6 +520,23 @@ class Explore(unittest.TestCase):
                     f"{wrapper} {server} memory :: {wrapper} {client} 10.77.0.1"),
                     ("3 schedules, 0 with faults: nothing found\n", 0))
 
+    def test_program_is_named_after_exec(self):
+        program = self.program("program_with_a_long_name", "int main(void) { return 0; }")
+        script = self.directory / "script"
+        script.write_text('#!/bin/sh\nexec "$@"\n')
+        script.chmod(0o755)
+        output, status = self.explore("--faults none --seeds 1-1 --check false", f"env {program} :: @1 ./script {program} :: @1 true")
+        for name in "program_with_a_long_name #1", "program_with_a_long_name #2", "true":
+            self.assertIn(f"host1 {name} starts\n", output)
+        self.assertEqual(status, 1)
+
+    def test_program_without_the_library_is_refused_in_one_line(self):
+        program = self.program("cleared", SET_UP, LINKED)
+        for command in f"env -i {program}", f"env -u LD_LIBRARY_PATH {program}":
+            output, status = self.explore(f"{' '.join(SHORT)} {command}")
+            self.assertEqual((output, status), (f"rdma-sim: {program}: librdma-sim-preload.so is not loaded: keep the content of "
+                                                "LD_PRELOAD and LD_LIBRARY_PATH in the script or program that changes it\n", 2))
+
     def test_libraries_are_loaded_once(self):
         """Unless they start a thread, which a copy of the process would not have."""
         for name, thread, expected in (("loads", "", 1), ("starts_thread", "pthread_create(&thread, NULL, wait, NULL);", 7)):
