@@ -143,7 +143,8 @@ std::string remote_of(const sim::SendWr &wr) {
         return text_of(" <- 0x%llx, rkey 0x%x", target, wr.rkey);
     case IBV_WR_ATOMIC_CMP_AND_SWP:
         return text_of(" <- 0x%llx, rkey 0x%x, if %s then %s", target, wr.rkey,
-                       describe(wr.compare_add).c_str(), describe(wr.swap).c_str());
+                       describe(wr.compare_add, wr.swap).c_str(),
+                       describe(wr.swap, wr.compare_add).c_str());
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
         return text_of(" <- 0x%llx, rkey 0x%x, adds %s", target, wr.rkey,
                        describe(wr.compare_add).c_str());
@@ -225,7 +226,7 @@ void describe_event(const sim::Fabric &fabric, const sim::Reply &reply,
     } else {
         for (const auto &[handle, object] : fabric.objects())
             if (object->kind == sim::Object::CQ && object->cookie == event.cookie &&
-                object->session == found->second->session)
+                static_cast<const sim::Cq &>(*object).channel == found->second.get())
                 step.what += ": CQ " + std::to_string(handle);
     }
 }
@@ -278,8 +279,8 @@ void add_details(const sim::Fabric &fabric, const std::vector<std::byte> &reques
 
 } // namespace
 
-std::string describe(uint64_t number) {
-    return text_of(number < (uint64_t{1} << 32) ? "%llu" : "0x%llx",
+std::string describe(uint64_t number, uint64_t next_to) {
+    return text_of((number | next_to) < (uint64_t{1} << 32) ? "%llu" : "0x%llx",
                    static_cast<unsigned long long>(number));
 }
 

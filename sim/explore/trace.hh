@@ -49,7 +49,8 @@ Step describe(const sim::Fabric &fabric, const sim::CallName *call,
               const std::vector<std::byte> &request, int error, const sim::Reply &reply);
 std::string describe(const sim::Cq &cq, const ibv_wc &wc);
 std::string describe(const sim::SendWr &wr); // operation and number
-std::string describe(uint64_t number);       // a counter, or an address
+// A counter, or an address. `next_to`: another number, which is described in the same base.
+std::string describe(uint64_t number, uint64_t next_to = 0);
 std::string name_of_status(uint32_t status);
 std::vector<uint32_t> known_statuses(); // of completions on the fabric
 std::string describe(const Step &step); // folded ones as one

@@ -116,6 +116,15 @@ class Controlled(unittest.TestCase):
                 self.assertRegex(output, rf"\Ardma-sim: \S+ calls {call}, which explore does not control\n\Z")
                 self.assertEqual(status, 2)
 
+    def test_event_is_that_of_one_queue(self):
+        """Two processes have a queue with the same address."""
+        output, _ = self.explore(f"--check false --faults none --seeds 1-1 {DAEMONS} children-wait")
+        events = re.findall(r"ibv_get_cq_event: (.*?)  ", output)
+        self.assertEqual(len(events), 2, output)
+        for event in events:
+            self.assertRegex(event, r"^CQ \d+$")
+        self.assertNotEqual(*events)
+
     def test_descriptor_is_open_until_the_end_of_a_call_that_waits(self):
         """The schedule without choices: nothing wakes the thread, and the read of the closed descriptor does not fail."""
         for name in ENDS:

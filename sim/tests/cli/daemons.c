@@ -311,6 +311,43 @@ static void find_names(void) {
     freeaddrinfo(found);
 }
 
+// A receive that the end of its queue pair fails, and its event.
+static void wait_for_event(struct ibv_context *context) {
+    struct ibv_pd *const pd = ibv_alloc_pd(context);
+    struct ibv_comp_channel *const channel = ibv_create_comp_channel(context);
+    struct ibv_cq *const cq = ibv_create_cq(context, 1, NULL, channel, 0), *ready;
+    struct ibv_qp_init_attr init = {.send_cq = cq,
+                                    .recv_cq = cq,
+                                    .cap = {.max_send_wr = 1, .max_recv_wr = 1},
+                                    .qp_type = IBV_QPT_RC};
+    struct ibv_qp *const qp = ibv_create_qp(pd, &init);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    struct ibv_recv_wr wr = {0}, *bad;
+    void *context_of_cq;
+    MUST(qp != NULL && ibv_req_notify_cq(cq, 0) == 0);
+    MUST(ibv_modify_qp(qp, &attr,
+                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
+         0);
+    MUST(ibv_post_recv(qp, &wr, &bad) == 0);
+    attr.qp_state = IBV_QPS_ERR;
+    MUST(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
+    MUST(ibv_get_cq_event(channel, &ready, &context_of_cq) == 0 && ready == cq);
+}
+// The queues of two children have the same address in their programs.
+static void wait_in_children(void) {
+    struct ibv_device **const devices = ibv_get_device_list(NULL);
+    struct ibv_context *const context = ibv_open_device(devices[0]);
+    MUST(context != NULL);
+    for (int i = 0; i < 2; i++)
+        if (fork() == 0) {
+            wait_for_event(context);
+            sleep(1); // the queue still exists when the other child takes its event
+            _exit(0);
+        }
+    while (wait(NULL) > 0)
+        ;
+}
+
 static void refused_ring(void) {
     char parameters[256] = "";
     (void)syscall(SYS_io_uring_setup, 4, parameters);
@@ -335,6 +372,7 @@ int main(int argc, char **argv) {
                     {"move", move_bytes},
                     {"processor", choose_processor},
                     {"names", find_names},
+                    {"children-wait", wait_in_children},
                     {"refused-ring", refused_ring},
                     {"refused-stop", refused_stop}};
     for (size_t i = 0; argc == 2 && i < sizeof(PROGRAMS) / sizeof(*PROGRAMS); i++)
