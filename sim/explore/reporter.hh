@@ -23,7 +23,8 @@ class Reporter {
     Result replay_in_gdb(uint64_t seed, const std::vector<sim::Choice> &choices);
     std::vector<size_t> resolve_lines(const Result &result);
     std::vector<Step> shown(const std::vector<Step> &steps) const {
-        return folded(settings_.is_verbose ? steps : without_set_up(steps));
+        return settings_.is_verbose ? folded(steps)
+                                    : without_middle(folded(without_set_up(steps)));
     }
     void print_steps(const Result &result);
     void print_difference(uint64_t seed, const std::vector<sim::Choice> &choices,

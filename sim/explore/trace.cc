@@ -272,6 +272,29 @@ std::vector<Step> folded(const std::vector<Step> &steps) {
     return all;
 }
 
+std::vector<Step> without_middle(const std::vector<Step> &steps) {
+    std::vector<Step> all;
+    size_t at = 0, count = 0; // at: the place of the number
+    for (size_t i = 0; i < steps.size(); i++) {
+        const bool is_in_middle = i >= FIRST_STEPS && i + LAST_STEPS < steps.size();
+        if (!is_in_middle || steps[i].is_choice()) {
+            all.push_back(steps[i]);
+            continue;
+        }
+        if (count++ == 0) {
+            at = all.size();
+            all.push_back({.kind = Step::CALL,
+                           .host = steps[i].host,
+                           .who = "",
+                           .what = "",
+                           .time = steps[i].time});
+        }
+    }
+    if (count > 0)
+        all[at].what = "... " + std::to_string(count) + " more steps, which --verbose shows";
+    return all;
+}
+
 std::string time_of(const Step &step) {
     char time[64];
     snprintf(time, sizeof(time), "%.3f ms", static_cast<double>(step.time) / 1e6);

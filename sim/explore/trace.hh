@@ -114,5 +114,9 @@ class Trace {
 std::vector<Step> without_set_up(const std::vector<Step> &steps);
 // Replaces each run of calls that differ only in the numbers of requests by one step.
 std::vector<Step> folded(const std::vector<Step> &steps);
+// Replaces all but the first and the last ones, and choices and faults, by one step with their
+// number.
+std::vector<Step> without_middle(const std::vector<Step> &steps);
+inline constexpr size_t FIRST_STEPS = 100, LAST_STEPS = 900;
 std::string line_of(const Step &step, const SourceLines &lines);
 std::string time_of(const Step &step);

@@ -23,6 +23,7 @@ FOR_EVER = "#include <poll.h>\nint main(void) { return poll(0, 0, -1); }"
 SLEEP = "#include <unistd.h>\nint main(void) { return sleep(100000); }"
 CRASH = "#include <stdlib.h>\nint main(void) { abort(); }"
 FAIL = "#include <stdio.h>\nint main(void) { fputs(\"the reason\\n\", stderr); return 3; }"
+MANY_LINES = '#include <stdio.h>\nint main(void) { for (int i = 1; i <= 3000; i++) printf("line %d\\n", i); return 1; }'
 FAIL_IN_OUTPUT = '#include <stdio.h>\nint main(void) { puts("begin\\nBAD slot 1\\n"); return 3; }'
 LONG_WAITS = "#include <poll.h>\nint main(void) { for (int i = 0; i < 5; i++) poll(0, 0, 600000); }"
 POLL_FOR_EVER = "#include <poll.h>\nint main(void) { while (poll(0, 0, 1000) == 0); }"
@@ -431,6 +432,15 @@ class Explore(unittest.TestCase):
         for name, text in ("sleep", SLEEP), ("long_waits", LONG_WAITS):
             self.assertEqual(self.first_line("--faults none", *SHORT, self.program(name, text)),
                              ("2 schedules, 0 with faults: nothing found\n", 0))
+
+    def test_middle_of_many_steps_is_left_out(self):
+        program = self.program("many_lines", MANY_LINES)
+        arguments = ("--faults none", *SHORT, program)
+        lines = [line.split("host1 prints: ")[-1] for line in self.explore(*arguments)[0].splitlines() if "host1 prints: " in line]
+        self.assertEqual((lines[0], lines[-1]), ("line 1", "line 3000"))
+        self.assertTrue(950 < len(lines) < 1000, len(lines))
+        self.assertEqual(self.explore(*arguments)[0].count(f"... {3000 - len(lines)} more steps"), 1)
+        self.assertEqual(self.explore("--verbose", *arguments)[0].count("host1 prints: "), 3000)
 
     def test_hang_has_a_line_for_each_waiting_program(self):
         program = self.program("events", EVENTS, "-g", LINKED)
