@@ -22,6 +22,7 @@
 #pragma weak rdma_sim_take_event
 #pragma weak rdma_sim_hold
 #pragma weak rdma_sim_unsupported
+#pragma weak rdma_sim_wait_for_ack
 
 namespace sim {
 
