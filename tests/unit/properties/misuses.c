@@ -59,6 +59,19 @@ static struct rdma_cm_id *resolved_id(struct rdma_event_channel *events) {
     return id;
 }
 
+static struct ibv_qp *create_qp(struct rdma_cm_id *id) {
+    struct ibv_qp_init_attr_ex attr = {.send_cq = w.cq,
+                                       .recv_cq = w.cq,
+                                       .pd = w.pd,
+                                       .cap = {4, 4, 2, 2, 16},
+                                       .qp_type = IBV_QPT_RC,
+                                       .comp_mask = IBV_QP_INIT_ATTR_PD |
+                                                    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+                                       .send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE};
+    assert_int_equal(rdma_create_qp_ex(id, &attr), 0);
+    return id->qp;
+}
+
 static void create_all(void) {
     fake_reset();
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -71,16 +84,7 @@ static void create_all(void) {
     w.mr = ibv_reg_mr(w.pd, memory, sizeof(memory), 0);
     w.events = rdma_create_event_channel();
     w.id = resolved_id(w.events);
-    struct ibv_qp_init_attr_ex attr = {.send_cq = w.cq,
-                                       .recv_cq = w.cq,
-                                       .pd = w.pd,
-                                       .cap = {4, 4, 2, 2, 16},
-                                       .qp_type = IBV_QPT_RC,
-                                       .comp_mask = IBV_QP_INIT_ATTR_PD |
-                                                    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-                                       .send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE};
-    assert_int_equal(rdma_create_qp_ex(w.id, &attr), 0);
-    w.qp = w.id->qp;
+    w.qp = create_qp(w.id);
     w.listener_events = rdma_create_event_channel();
     w.listener = new_id(w.listener_events);
     assert_int_equal(rdma_bind_addr(w.listener, (struct sockaddr *)&address), 0);
@@ -154,18 +158,8 @@ static void builder_call_out_of_order_is_reported(void **unused) {
 static void call_of_a_builder_for_another_queue_pair_is_reported(void **unused) {
     (void)unused;
     create_all();
-    struct ibv_qp_init_attr_ex attr = {.send_cq = w.cq,
-                                       .recv_cq = w.cq,
-                                       .pd = w.pd,
-                                       .cap = {4, 4, 2, 2, 16},
-                                       .qp_type = IBV_QPT_RC,
-                                       .comp_mask = IBV_QP_INIT_ATTR_PD |
-                                                    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-                                       .send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE};
-    struct rdma_cm_id *const other = resolved_id(w.events);
-    assert_int_equal(rdma_create_qp_ex(other, &attr), 0);
-    struct ibv_qp_ex *const ex = ibv_qp_to_qp_ex(w.qp), *const other_ex =
-                                                            ibv_qp_to_qp_ex(other->qp);
+    struct ibv_qp_ex *const ex = ibv_qp_to_qp_ex(w.qp), *const other_ex = ibv_qp_to_qp_ex(
+                                                            create_qp(resolved_id(w.events)));
     ibv_wr_start(ex);
     ibv_wr_rdma_write(other_ex, 1, 1);
     ibv_wr_complete(ex);
