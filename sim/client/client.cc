@@ -368,10 +368,10 @@ void rdma_sim_set_waiter(rdma_sim_waiter *new_waiter) {
     waiter = new_waiter;
 }
 
-void rdma_sim_wait_for_ack(pthread_cond_t *ack, pthread_mutex_t *lock, const char *function) {
+void rdma_sim_wait_for_ack(pthread_cond_t *ack, pthread_mutex_t *mutex, const char *function) {
     if (waiter)
         waiter(-1, nullptr, function);
-    pthread_cond_wait(ack, lock);
+    pthread_cond_wait(ack, mutex);
 }
 
 int rdma_sim_hold(int change) {

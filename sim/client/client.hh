@@ -70,7 +70,7 @@ void rdma_sim_set_handler(rdma_sim_handler *handler, uint64_t (*place)(void));
 using rdma_sim_waiter = void(int fd, const struct sim::Ring *ring, const char *function);
 void rdma_sim_set_waiter(rdma_sim_waiter *waiter);
 // Waits until another thread acknowledges an event.
-void rdma_sim_wait_for_ack(pthread_cond_t *ack, pthread_mutex_t *lock, const char *function);
+void rdma_sim_wait_for_ack(pthread_cond_t *ack, pthread_mutex_t *mutex, const char *function);
 // Counts the locks of this process that the calling thread holds while it calls, and returns
 // their number. A thread that holds one must not wait for another thread.
 int rdma_sim_hold(int change);
