@@ -339,6 +339,17 @@ static void refuse_stop(int number) {
     if (number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU)
         refuse("kill(SIGSTOP)");
 }
+// `send`: the function of the system, which returns 0 if it has sent the signal.
+template <class Send> static auto send_signal(int number, const char *function, Send send) {
+    if (!is_on())
+        return send();
+    refuse_stop(number);
+    yield_before(function);
+    const auto result = send();
+    if (result == 0)
+        signal_sent(number, function);
+    return result;
+}
 EXPORTED int kill(pid_t pid, int number) noexcept {
     if (!is_on())
         return REAL(kill)(pid, number);
@@ -369,24 +380,12 @@ EXPORTED int raise(int number) noexcept {
     return REAL(raise)(number);
 }
 EXPORTED int pthread_kill(pthread_t thread, int number) noexcept {
-    if (!is_on())
-        return REAL(pthread_kill)(thread, number);
-    refuse_stop(number);
-    yield_before("pthread_kill");
-    const int error = REAL(pthread_kill)(thread, number);
-    if (error == 0)
-        signal_sent(number, "pthread_kill");
-    return error;
+    return send_signal(number, "pthread_kill",
+                       [&] { return REAL(pthread_kill)(thread, number); });
 }
 EXPORTED int pthread_sigqueue(pthread_t thread, int number, sigval value) noexcept {
-    if (!is_on())
-        return REAL(pthread_sigqueue)(thread, number, value);
-    refuse_stop(number);
-    yield_before("pthread_sigqueue");
-    const int error = REAL(pthread_sigqueue)(thread, number, value);
-    if (error == 0)
-        signal_sent(number, "pthread_sigqueue");
-    return error;
+    return send_signal(number, "pthread_sigqueue",
+                       [&] { return REAL(pthread_sigqueue)(thread, number, value); });
 }
 EXPORTED int tgkill(pid_t pid, pid_t thread, int number) {
     if (!is_on())
@@ -400,14 +399,9 @@ EXPORTED int pidfd_open(pid_t pid, unsigned flags) noexcept {
         REAL(syscall)(SYS_pidfd_open, is_on() ? real_pid(pid) : pid, flags));
 }
 EXPORTED int pidfd_send_signal(int fd, int number, siginfo_t *info, unsigned flags) noexcept {
-    if (is_on()) {
-        refuse_stop(number);
-        yield_before("pidfd_send_signal");
-    }
-    const long result = REAL(syscall)(SYS_pidfd_send_signal, fd, number, info, flags);
-    if (is_on() && result == 0)
-        signal_sent(number, "pidfd_send_signal");
-    return static_cast<int>(result);
+    return static_cast<int>(send_signal(number, "pidfd_send_signal", [&] {
+        return REAL(syscall)(SYS_pidfd_send_signal, fd, number, info, flags);
+    }));
 }
 EXPORTED pid_t getpgid(pid_t pid) noexcept {
     const pid_t group = REAL(getpgid)(is_on() ? real_pid(pid) : pid);

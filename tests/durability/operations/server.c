@@ -50,7 +50,7 @@ static void prepare_receives(void) {
 // times the array ends with an invalid one.
 static void post_receives(struct rpma_conn_req *req, struct rpma_conn *conn, size_t first,
                           uint32_t count) {
-    struct rpma_receive list[2 * MESSAGES]; // those behind the last one must not be posted
+    struct rpma_receive list[2 * MESSAGES]; // receives after the last one must not be posted
     uint32_t single = below(3), posted = 0;
     for (; single > 0 && count > 0; single--, first++, count--) {
         struct rpma_receive *const one = &receives[first];
