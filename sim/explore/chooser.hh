@@ -61,7 +61,12 @@ class Chooser {
         }
         uint64_t position() const { return kind << 58 | thread << 44 | call << 24 | index; }
     };
-    static bool is_fault(const sim::Choice &choice) { return Place::of(choice).kind == FAULT; }
+    static bool is_fault(const sim::Choice &choice) {
+        return Place::of(choice).kind == FAULT || Place::of(choice).kind == POWER;
+    }
+    static bool is_weakness(const sim::Choice &choice) {
+        return Place::of(choice).kind >= WEAKNESS && Place::of(choice).kind < KINDS;
+    }
     // Returns an option from 1 to `options`, or 0 for the default.
     uint32_t choose(Kind kind, size_t options) { return choose(kind, options, nullptr); }
     uint32_t choose(sim::Weakness weakness, size_t options) {

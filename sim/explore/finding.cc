@@ -144,6 +144,11 @@ bool read_line(Finding &finding, const std::string &word, const std::string &val
                               false};
     } else if (word == "seed") {
         finding.seed = strtoull(value.c_str(), nullptr, 10);
+    } else if (word == "strong") {
+        const sim::WeaknessKind *const kind = sim::find_weakness(value);
+        if (kind == nullptr)
+            return false;
+        finding.strong |= sim::only(*kind);
     } else if (word == "choice") {
         if (sscanf(value.c_str(), "%" SCNu64 " %u", &choice.position, &choice.option) != 2)
             return false;
@@ -243,6 +248,9 @@ void write_finding(const std::string &path, const Finding &finding) {
     }
     add("finding", finding.text);
     add("seed", std::to_string(finding.seed));
+    for (size_t i = 0; i < finding.strong.size(); i++)
+        if (finding.strong[i])
+            add("strong", sim::kind_of(static_cast<sim::Weakness>(i)).name);
     for (const sim::Choice &each : finding.choices)
         add("choice", std::to_string(each.position) + " " + std::to_string(each.option));
     text += "end\n";

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../model/weaknesses.hh"
 #include "choices.hh"
 
 struct SavedFile {
@@ -28,6 +29,7 @@ struct Finding {
     std::map<std::string, SavedFile> pmem;      // by the argument of --pmem
     uint64_t seed = 0;
     std::vector<sim::Choice> choices;
+    sim::Weaknesses strong{}; // those that the finding does not need, and that are off
 };
 
 std::string digest_of(std::string_view bytes);

@@ -45,7 +45,8 @@ std::map<std::string, std::string> Reporter::digests() const {
 }
 
 void Reporter::save(const std::string &to, uint64_t seed,
-                    const std::vector<sim::Choice> &choices, const std::string &text) const {
+                    const std::vector<sim::Choice> &choices, const std::string &text,
+                    const sim::Weaknesses &strong) const {
     Finding finding;
     add_environment(finding);
     finding.arguments = settings_.arguments;
@@ -56,6 +57,7 @@ void Reporter::save(const std::string &to, uint64_t seed,
     finding.text = text;
     finding.seed = seed;
     finding.choices = choices;
+    finding.strong = strong;
     write_finding(to, finding);
     print("again: rdma-sim explore --replay " + printable(to) + "\n");
 }
@@ -103,6 +105,7 @@ Result Reporter::replay_in_gdb(uint64_t seed, const std::vector<sim::Choice> &ch
 
 int Reporter::replay_saved() {
     report_differences();
+    exploration_.settings.fabric.strong |= settings_.finding.strong;
     const uint64_t seed = settings_.finding.seed;
     const std::vector<sim::Choice> &choices = settings_.finding.choices;
     const Result result =
@@ -142,26 +145,35 @@ void Reporter::print_steps(const Result &result) {
         fprintf(stderr, "rdma-sim: %s\n", lines.hint(*hint).c_str());
 }
 
-// Prints the first steps that differ in a schedule without one of the choices, which passes.
+// Prints the first steps that differ in a schedule without one of the choices, which passes. A
+// fault explains more than the order of two programs does.
 void Reporter::print_difference(uint64_t seed, const std::vector<sim::Choice> &choices,
                                 const Result &found) {
     constexpr size_t SHOWN = 3;
-    const auto steps_of = [](const Result &result) {
-        std::vector<Step> steps = result.steps;
+    const auto without_choices = [](std::vector<Step> steps) {
         std::erase_if(steps, [](const Step &step) { return step.is_choice(); });
         return folded(steps);
     };
-    for (size_t left = choices.size(); left > 0; left--) {
+    std::vector<sim::Choice> order(choices.rbegin(), choices.rend());
+    std::stable_partition(order.begin(), order.end(), Chooser::is_weakness);
+    std::stable_partition(order.begin(), order.end(), Chooser::is_fault);
+    for (const sim::Choice &left : order) {
         std::vector<sim::Choice> fewer = choices;
-        fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(left) - 1);
+        std::erase_if(fewer,
+                      [&](const sim::Choice &each) { return each.position == left.position; });
         const Result other = replay(seed, fewer, true);
         if (!other.finding.empty())
             continue;
-        const std::vector<Step> here = steps_of(found), there = steps_of(other);
+        // Both schedules are equal up to the choice.
+        const auto choice = std::ranges::mismatch(found.steps, other.steps).in1;
+        const std::vector<Step> here = without_choices(found.steps),
+                                there = without_choices(other.steps);
         const auto [first, second] = std::ranges::mismatch(here, there);
         resolve_lines(other);
-        print("The schedule without choice " + std::to_string(left) +
-              " passes. The first difference (<: the finding, >: without it):\n");
+        if (choice != found.steps.end())
+            print("The schedule passes without this choice:\n" +
+                  line_of(*choice, exploration_.lines) + "\n");
+        print("The first difference (<: the finding, >: without it):\n");
         const auto show = [&](const char *mark, auto at, auto end) {
             for (size_t i = 0; i < SHOWN && at != end; i++, at++)
                 print(mark + line_of(*at, exploration_.lines) + "\n");
@@ -181,11 +193,34 @@ void Reporter::write_chart(const std::string &to, const Result &result) const {
         fprintf(stderr, "rdma-sim: --html %s: %s\n", to.c_str(), strerror(errno));
 }
 
-// A finding can depend on each of them; a run without it shows whether it does.
+// Turns weaknesses off, with their choices, of which the finding is independent.
+void Reporter::remove_weaknesses(uint64_t seed, std::vector<sim::Choice> &choices,
+                                 const std::string &finding) {
+    sim::Weaknesses &strong = exploration_.settings.fabric.strong;
+    for (bool is_removed = true; std::exchange(is_removed, false);) {
+        const sim::Weaknesses shown = replay(seed, choices, false).coverage.weaknesses;
+        for (size_t i = 0; i < shown.size(); i++) {
+            if (!shown[i])
+                continue;
+            std::vector<sim::Choice> fewer = choices;
+            std::erase_if(fewer, [&](const sim::Choice &each) {
+                return Chooser::Place::of(each).kind == Chooser::WEAKNESS + i;
+            });
+            strong.set(i);
+            if (!sim::is_same_finding(replay(seed, fewer, false).finding, finding)) {
+                strong.reset(i);
+                continue;
+            }
+            choices = std::move(fewer);
+            is_removed = true;
+        }
+    }
+}
+
 void Reporter::print_weaknesses(const Result &result) {
     if (result.coverage.weaknesses.any())
-        print("weaknesses with an effect: " + sim::names_of(result.coverage.weaknesses) +
-              " (--strong turns them off)\n");
+        print("weaknesses that this schedule needs: " +
+              sim::names_of(result.coverage.weaknesses) + " (--strong turns them off)\n");
 }
 
 void Reporter::report(const std::string &what, uint64_t seed, const Result &found,
@@ -205,7 +240,9 @@ void Reporter::report(const std::string &what, uint64_t seed, const Result &foun
               "control.\n");
         return;
     }
-    const std::vector<sim::Choice> fewest = shorten_schedule(found.choices, fails);
+    std::vector<sim::Choice> fewest = shorten_schedule(found.choices, fails);
+    const sim::Weaknesses before = settings_.fabric.strong;
+    remove_weaknesses(seed, fewest, found.finding);
     const Result shortest = replay(seed, fewest, true);
     print_steps(shortest);
     print(what + ": FOUND: " + shortest.finding + "\n(" + count_of(fewest.size(), "choice") +
@@ -216,5 +253,7 @@ void Reporter::report(const std::string &what, uint64_t seed, const Result &foun
     if (!settings_.html.empty())
         write_chart(settings_.html + suffix, shortest);
     if (!settings_.save.empty())
-        save(settings_.save + suffix, seed, fewest, shortest.finding);
+        save(settings_.save + suffix, seed, fewest, shortest.finding,
+             settings_.fabric.strong & ~before);
+    exploration_.settings.fabric.strong = before;
 }

@@ -30,10 +30,12 @@ class Reporter {
     void print_difference(uint64_t seed, const std::vector<sim::Choice> &choices,
                           const Result &found);
     void write_chart(const std::string &to, const Result &result) const;
+    void remove_weaknesses(uint64_t seed, std::vector<sim::Choice> &choices,
+                           const std::string &finding);
     static void print_weaknesses(const Result &result);
     std::map<std::string, std::string> digests() const;
     void save(const std::string &to, uint64_t seed, const std::vector<sim::Choice> &choices,
-              const std::string &text) const;
+              const std::string &text, const sim::Weaknesses &strong) const;
     void report_differences() const;
 
     Exploration &exploration_;

@@ -86,7 +86,9 @@ template <class GroupOf> void Shortening::remove_groups(GroupOf group_of) {
 // Removes all choices but a fault, for which earlier calls are tried: without the others, the
 // same moment comes earlier.
 void Shortening::keep_only_fault() {
-    const auto fault = std::ranges::find_if(choices_, Chooser::is_fault);
+    const auto fault = std::ranges::find_if(choices_, [](const sim::Choice &each) {
+        return Chooser::Place::of(each).kind == Chooser::FAULT;
+    });
     if (choices_.size() < 2 || fault == choices_.end())
         return;
     sim::Choice moved = *fault;

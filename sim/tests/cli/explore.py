@@ -25,6 +25,19 @@ CRASH = "#include <stdlib.h>\nint main(void) { abort(); }"
 FAIL = "#include <stdio.h>\nint main(void) { fputs(\"the reason\\n\", stderr); return 3; }"
 MANY_LINES = '#include <stdio.h>\nint main(void) { for (int i = 1; i <= 3000; i++) printf("line %d\\n", i); return 1; }'
 FAIL_IN_OUTPUT = '#include <stdio.h>\nint main(void) { puts("begin\\nBAD slot 1\\n"); return 3; }'
+# The first one that ends creates a file, which the other one removes.
+IN_ORDER = """
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    for (int i = 0; i < 5; i++)
+        usleep(1000);
+    if (remove("first") == 0)
+        return 0;
+    puts("before");
+    return fclose(fopen("first", "w"));
+}
+"""
 LONG_WAITS = "#include <poll.h>\nint main(void) { for (int i = 0; i < 5; i++) poll(0, 0, 600000); }"
 POLL_FOR_EVER = "#include <poll.h>\nint main(void) { while (poll(0, 0, 1000) == 0); }"
 # Its other form has an argument.
@@ -341,11 +354,18 @@ class Explore(unittest.TestCase):
         # The finding that the tutorial saves.
         again = self.explore("--replay finding")
         self.assertIn("FOUND: the check fails: record 2 was stored, and is lost\n", again[0])
+        self.check_weaknesses(again[0])
         self.assertEqual(again[1], 1)
         self.assertEqual(self.explore("--replay finding"), again)
         self.check_set_up(again[0])
         self.check_chart(again[0])
         self.assertEqual((self.directory / "records").read_bytes(), b"")
+
+    def check_weaknesses(self, output):
+        """The finding has a failed completion, but does not need its undefined members."""
+        self.assertIn("RETRY_EXC_ERR", output)
+        self.assertNotIn("weaknesses", output)
+        self.assertEqual(re.findall("^strong (.*)$", (self.directory / "finding").read_text(), re.M), ["failed-completion"])
 
     def check_set_up(self, output):
         """The calls of each program before its first post or message are one line. --verbose shows them."""
@@ -432,6 +452,17 @@ class Explore(unittest.TestCase):
         for name, text in ("sleep", SLEEP), ("long_waits", LONG_WAITS):
             self.assertEqual(self.first_line("--faults none", *SHORT, self.program(name, text)),
                              ("2 schedules, 0 with faults: nothing found\n", 0))
+
+    def test_difference_is_shown_for_the_fault_of_several_choices(self):
+        """The finding needs a fault without an effect, and then another order of the programs at their ends."""
+        program = self.program("in_order", IN_ORDER)
+        check = "'test $RDMA_SIM_FAULTS = 0 || ! grep before $RDMA_SIM_OUT1'"
+        for seed in range(50, 300):
+            output = self.explore(f"--together --faults drop-cm --seeds {seed}-{seed} --check", check, program, "::", program)[0]
+            if re.search(r"(?s)- fault: .* - host1 continues before host2\n.*\n\(2 choices, 1 fault; ", output):
+                break
+        self.assertRegex(output, r"\nThe schedule passes without this choice:\n +[\d.]+ ms - fault: drop-cm .*\n"
+                                 r"The first difference \(<: the finding, >: without it\):\n<.* FOUND: ")
 
     def test_middle_of_many_steps_is_left_out(self):
         program = self.program("many_lines", MANY_LINES)

@@ -91,7 +91,7 @@ class Sockets(explored.InDirectory):
                                  r".* - a packet arrives (10 us|100 ms) late\n")
         output, _ = explore(*ORDER, "--seeds", f"1-{MOST}", *commands("datagrams", "wrong"))
         self.assertRegex(output, r"host\d sendto: 4 bytes by UDP to host\d .*\n(.*\n)?.*host\d 4 bytes by UDP are lost from host\d")
-        self.assertTrue(re.search("weaknesses with an effect: datagram-loss", output), output)
+        self.assertTrue(re.search("weaknesses that this schedule needs: datagram-loss", output), output)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ class Weak(explored.InDirectory):
                 only = ",".join(other for other in others.split(",") if other not in ("", weakness))
                 output, status = explore("wrong", only, MOST)
                 self.assertEqual(status, 1, output)
-                self.assertIn(f"weaknesses with an effect: {weakness} (--strong turns them off)\n", output)
+                self.assertIn(f"weaknesses that this schedule needs: {weakness} (--strong turns them off)\n", output)
                 output, status = explore("wrong", ",".join(filter(None, [only, weakness])), SEEDS)
                 self.assertEqual(status, 0, output)
                 output, status = explore("fixed", "", SEEDS)
