@@ -5,6 +5,7 @@
 
 #include "trace.hh"
 
+#include <arpa/inet.h>
 #include <cstdarg>
 #include <cstring>
 
@@ -132,7 +133,19 @@ std::string sges_of(const std::vector<std::byte> &request, size_t offset, uint32
     return text.empty() ? "0 bytes" : text;
 }
 
-std::string remote_of(const sim::SendWr &wr) {
+// The address of a datagram.
+std::string address_of(const sim::Fabric &fabric, uint32_t handle) {
+    const auto found = fabric.objects().find(handle);
+    if (found == fabric.objects().end() || found->second->kind != sim::Object::AH)
+        return "";
+    const ibv_ah_attr &attr = static_cast<const sim::Ah &>(*found->second).attr;
+    char text[INET6_ADDRSTRLEN];
+    return attr.is_global == 0 ? text_of(" at LID %u", attr.dlid)
+                               : std::string(" at GID ") +
+                                     inet_ntop(AF_INET6, attr.grh.dgid.raw, text, sizeof(text));
+}
+
+std::string remote_of(const sim::Fabric &fabric, const sim::SendWr &wr) {
     const auto target = static_cast<unsigned long long>(wr.remote_addr);
     switch (wr.opcode) {
     case IBV_WR_RDMA_WRITE:
@@ -149,11 +162,13 @@ std::string remote_of(const sim::SendWr &wr) {
         return text_of(" <- 0x%llx, rkey 0x%x, adds %s", target, wr.rkey,
                        describe(wr.compare_add).c_str());
     default:
-        return wr.remote_qpn == 0 ? "" : text_of(" -> QP %u", wr.remote_qpn);
+        return wr.remote_qpn == 0
+                   ? ""
+                   : text_of(" -> QP %u", wr.remote_qpn) + address_of(fabric, wr.ah);
     }
 }
 
-std::string sends_of(const std::vector<std::byte> &request) {
+std::string sends_of(const sim::Fabric &fabric, const std::vector<std::byte> &request) {
     const auto count = at<sim::PostSend>(request, 0).count;
     size_t offset = sizeof(sim::PostSend);
     std::string text;
@@ -170,7 +185,7 @@ std::string sends_of(const std::vector<std::byte> &request) {
             text += text_of("%u bytes inline", wr.inline_length);
         else
             text += sges_of(request, offset, wr.num_sge, length);
-        text += remote_of(wr);
+        text += remote_of(fabric, wr);
         for (const Name &flag : FLAGS)
             if ((wr.flags & flag.number) != 0)
                 text += std::string(", ") + flag.name;
@@ -236,7 +251,8 @@ void add_details(const sim::Fabric &fabric, const std::vector<std::byte> &reques
                  const sim::Reply &reply, Step &step) {
     switch (at<uint32_t>(request, 0)) {
     case sim::OP_POST_SEND:
-        step.what += qp_of(fabric, at<sim::PostSend>(request, 0).qp, ": ") + sends_of(request);
+        step.what +=
+            qp_of(fabric, at<sim::PostSend>(request, 0).qp, ": ") + sends_of(fabric, request);
         return;
     case sim::OP_POST_RECV:
         step.what += qp_of(fabric, at<sim::PostRecv>(request, 0).queue, ": ");

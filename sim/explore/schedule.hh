@@ -86,6 +86,10 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     void replaced(uint64_t before, uint64_t after) override { trace_.replaced(before, after); }
     void links_changed(sim::Fabric &fabric) override;
     void landed(const sim::Qp &qp, const sim::Send &send) override { trace_.landed(qp, send); }
+    void lost(const sim::Qp &qp, const sim::Send &send, const sim::Device *at,
+              const char *why) override {
+        trace_.lost(qp, send, at, why);
+    }
 
     // sim::Persistence: reports what becomes visible and persistent
     void registered(int pid, const sim::Region &region) override {

@@ -219,6 +219,19 @@ void Trace::lost(unsigned host, uint64_t words, const std::vector<sim::FileRange
     std::erase_if(written_, [&](const Written &each) { return each.host == host; });
 }
 
+// A datagram, whose sender gets no error.
+void Trace::lost(const sim::Qp &qp, const sim::Send &send, const sim::Device *at,
+                 const char *why) {
+    if (!is_on_)
+        return;
+    const unsigned from = qp.context->device->host->number,
+                   to = at == nullptr ? from : at->host->number;
+    add({Step::MESSAGE, to, host_name(to),
+         "lost: " + describe(send.wr) + " of " + host_name(from) + " QP " +
+             std::to_string(qp.number) + ": " + why,
+         from});
+}
+
 std::vector<Step> without_set_up(const std::vector<Step> &steps) {
     struct SetUp {
         unsigned host;

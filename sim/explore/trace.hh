@@ -77,6 +77,7 @@ class Trace {
                  const std::optional<sim::FileRange> &file);
     void persisted(unsigned host, int pid, uint64_t address, uint64_t length, uint32_t writer);
     void lost(unsigned host, uint64_t words, const std::vector<sim::FileRange> &ranges);
+    void lost(const sim::Qp &qp, const sim::Send &send, const sim::Device *at, const char *why);
 
     const std::vector<Step> &steps() const { return steps_; }
 

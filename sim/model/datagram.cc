@@ -13,22 +13,37 @@ namespace sim {
 
 static constexpr uint32_t GRH_BYTES = 40;
 static constexpr uint64_t MAX_MTU = 4096;
+static constexpr char NO_QP[] = "no queue pair has its number";
 static constexpr uint64_t LATE_DATAGRAM = 1'000'000; // nanoseconds by which later ones pass it
+
+// Returns why a datagram does not arrive at the queue pair. NULL: it arrives.
+static const char *obstacle(const Fabric &fabric, const Qp &qp, const Send &send,
+                            const Qp &peer) {
+    const uint32_t qkey = send.wr.remote_qkey & 0x80000000 ? qp.attr.qkey : send.wr.remote_qkey;
+    if (!fabric.reachable(*qp.context->device, *peer.context->device))
+        return "no link is up";
+    if (peer.type != IBV_QPT_UD)
+        return "the queue pair has another type";
+    if (peer.attr.qp_state < IBV_QPS_RTR || peer.attr.qp_state == IBV_QPS_ERR)
+        return "the state of the queue pair permits no receives";
+    return peer.attr.qkey != qkey ? "the queue pair has another Q_Key" : nullptr;
+}
 
 static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
                                const ibv_ah_attr &address, MemoryRanges from, Qp &peer) try {
     const Device &device = *qp.context->device;
-    const uint32_t qkey = send.wr.remote_qkey & 0x80000000 ? qp.attr.qkey : send.wr.remote_qkey;
-    Receive receive;
-    if (peer.type != IBV_QPT_UD || peer.attr.qp_state < IBV_QPS_RTR ||
-        peer.attr.qp_state == IBV_QPS_ERR || peer.attr.qkey != qkey ||
-        !fabric.reachable(device, *peer.context->device))
+    const auto lose = [&](const char *why) {
+        fabric.scheduler().lost(qp, send, peer.context->device, why);
         return COPIED;
+    };
+    Receive receive;
+    if (const char *const why = obstacle(fabric, qp, send, peer))
+        return lose(why);
     fabric.scheduler().executing(qp, peer, send);
     const bool has_receive = take_receive(fabric, peer, receive);
     count_delivery(peer, length_of(from), has_receive);
     if (!has_receive)
-        return COPIED;
+        return lose("the queue pair has no receive");
     ibv_grh grh{};
     grh.hop_limit = address.grh.hop_limit;
     grh.sgid = device.gids[std::min<size_t>(address.grh.sgid_index, device.gids.size() - 1)];
@@ -47,7 +62,7 @@ static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
     if (status == IBV_WC_SUCCESS && length > length_of(to)) {
         if (is_rxe && !peer.srq) {
             return_receive(peer, receive);
-            return COPIED;
+            return lose("it is longer than the receive");
         }
         status = is_rxe ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_LOC_LEN_ERR;
     }
@@ -64,7 +79,8 @@ static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
     complete_receive(fabric, peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED);
     return COPIED;
 } catch (const ProgramEnded &) {
-    return COPIED; // one of the programs has ended: the datagram is lost
+    fabric.scheduler().lost(qp, send, peer.context->device, "a program has ended");
+    return COPIED;
 }
 
 // Delivers a copy of the datagram later, if its queue pairs still exist.
@@ -88,11 +104,14 @@ static Copied delay_datagram(Fabric &fabric, const Qp &qp, const Send &send,
     const uint32_t number = qp.number;
     fabric.at(fabric.now() + LATE_DATAGRAM, [&fabric, late, data, number] {
         const auto sender = fabric.qps.find(number);
+        if (sender == fabric.qps.end())
+            return;
         for (const uint32_t each : late->to)
-            if (const auto peer = fabric.qps.find(each);
-                sender != fabric.qps.end() && peer != fabric.qps.end())
+            if (const auto peer = fabric.qps.find(each); peer != fabric.qps.end())
                 deliver_datagram(fabric, *sender->second, late->send, late->address, {data},
                                  *peer->second);
+            else
+                fabric.scheduler().lost(*sender->second, late->send, nullptr, NO_QP);
     });
     return COPIED;
 }
@@ -113,19 +132,29 @@ Result execute_datagram(Fabric &fabric, Qp &qp, Send &send) {
     if (length_of(from) > mtu_of(*qp.context->device)) {
         // InfiniBand Architecture Specification, volume 1, C10-93.1.1; Linux 7.3,
         // drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester(): not an error
-        if (fabric.shows(Weakness::DATAGRAM_MTU))
+        if (fabric.shows(Weakness::DATAGRAM_MTU)) {
+            fabric.scheduler().lost(qp, send, nullptr, "it is longer than the MTU");
             return done(send, IBV_WC_SUCCESS);
+        }
         if (length_of(from) > MAX_MTU)
             return done(send, IBV_WC_LOC_LEN_ERR);
     }
     count_datagram(qp, length_of(from));
     const Fate fate = fabric.fate_of_datagram(qp.context->device->host->number);
+    const bool is_multicast = send.wr.remote_qpn == SIM_MULTICAST_QP;
+    Device *const device = is_multicast ? nullptr : fabric.device_at(ah->attr);
     std::vector<Qp *> to;
-    if (send.wr.remote_qpn == SIM_MULTICAST_QP)
+    if (is_multicast)
         to = fabric.members_of(ah->attr.grh.dgid);
-    else if (Device *const device = fabric.device_at(ah->attr))
+    else if (device)
         if (Qp *const peer = fabric.find_qp(*device, send.wr.remote_qpn))
             to = {peer};
+    if (fate == Fate::LOST || to.empty())
+        fabric.scheduler().lost(qp, send, device,
+                                fate == Fate::LOST ? "the network drops it"
+                                : is_multicast     ? "the group has no member"
+                                : device           ? NO_QP
+                                                   : "no device has its address");
     if (fate == Fate::LOST)
         to.clear();
     else if (fate == Fate::REPEATED)

@@ -54,6 +54,8 @@ class Scheduler {
     virtual void replaced(uint64_t /*before*/, uint64_t /*after*/) {}
     // The data of a read or an atomic operation is in the memory of the requester.
     virtual void landed(const Qp &, const Send &) {}
+    // A datagram is lost at a device, or on its way (NULL): why. Its sender gets no error.
+    virtual void lost(const Qp &, const Send &, const Device *, const char * /*why*/) {}
 };
 
 // Takes each step as soon as the links permit it. All effects are those of the strong model.

@@ -226,6 +226,56 @@ int main(void) {
     return ibv_destroy_cq(cq);
 }
 """
+# Loses a datagram for the reason in its argument.
+LOST_DATAGRAM = """
+#include <arpa/inet.h>
+#include <infiniband/verbs.h>
+#include <string.h>
+static char data[8192];
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_qp *datagram_qp(int state, uint32_t qkey) {
+    struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .cap = {8, 8, 1, 1}, .qp_type = IBV_QPT_UD};
+    struct ibv_qp *qp = ibv_create_qp(pd, &init);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey};
+    ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+    for (attr.qp_state = IBV_QPS_RTR; (int)attr.qp_state <= state; attr.qp_state++)
+        ibv_modify_qp(qp, &attr, attr.qp_state == IBV_QPS_RTS ? IBV_QP_STATE | IBV_QP_SQ_PSN : IBV_QP_STATE);
+    return qp;
+}
+int main(int argc, char *argv[]) {
+    const char *why = argv[argc - 1];
+    struct ibv_context *context = ibv_open_device(ibv_get_device_list(NULL)[0]);
+    pd = ibv_alloc_pd(context);
+    cq = ibv_create_cq(context, 8, NULL, NULL, 0);
+    struct ibv_mr *mr = ibv_reg_mr(pd, data, sizeof(data), IBV_ACCESS_LOCAL_WRITE);
+    struct ibv_qp *from = datagram_qp(IBV_QPS_RTS, 7), *to = datagram_qp(strcmp(why, "state") ? IBV_QPS_RTR : IBV_QPS_INIT, 7);
+    struct ibv_ah_attr address = {.port_num = 1, .is_global = 1};
+    address.grh.sgid_index = 1;
+    ibv_query_gid(context, 1, 1, &address.grh.dgid);
+    if (strcmp(why, "gid") == 0)
+        address.grh.dgid.raw[15]++;
+    if (strcmp(why, "group") == 0)
+        inet_pton(AF_INET6, "ff0e::7", address.grh.dgid.raw);
+    struct ibv_sge sge = {(uintptr_t)data, strcmp(why, "mtu") ? 64 : 4100, mr->lkey}, space = {(uintptr_t)data, strcmp(why, "length") ? 4096 : 100, mr->lkey};
+    struct ibv_recv_wr *bad_receive, receive = {.sg_list = &space, .num_sge = 1};
+    struct ibv_send_wr *bad_send, send = {.wr_id = 9, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+    send.wr.ud.ah = ibv_create_ah(pd, &address);
+    send.wr.ud.remote_qpn = strcmp(why, "group") == 0 ? 0xffffff : to->qp_num + 100 * (strcmp(why, "number") == 0);
+    send.wr.ud.remote_qkey = strcmp(why, "qkey") == 0 ? 8 : 7;
+    if (strcmp(why, "receive") != 0)
+        ibv_post_recv(to, &receive, &bad_receive);
+    struct ibv_wc wc;
+    if (ibv_post_send(from, &send, &bad_send) != 0)
+        return 2;
+    while (ibv_poll_cq(cq, 1, &wc) == 0)
+        ;
+    return strcmp(why, "none") != 0 && wc.status == IBV_WC_SUCCESS;
+}
+"""
+LOSSES = (("qkey", "the queue pair has another Q_Key"), ("number", "no queue pair has its number"), ("gid", "no device has its address"),
+          ("receive", "the queue pair has no receive"), ("length", "it is longer than the receive"), ("mtu", "it is longer than the MTU"),
+          ("state", "the state of the queue pair permits no receives"), ("group", "the group has no member"))
 LINKED = "common.c -lrdmacm -libverbs"
 FAULTS = (  # fault, tolerated faults, program, libraries, options
     ("kill", "freeze,refuse", KILL, "", "--check '! grep begin $RDMA_SIM_OUT1 || grep end $RDMA_SIM_OUT1'"),
@@ -463,6 +513,20 @@ class Explore(unittest.TestCase):
                 break
         self.assertRegex(output, r"\nThe schedule passes without this choice:\n +[\d.]+ ms - fault: drop-cm .*\n"
                                  r"The first difference \(<: the finding, >: without it\):\n<.* FOUND: ")
+
+    def test_lost_datagram_is_shown_with_its_cause(self):
+        """Its sender has a completion with success. A receive of 100 bytes has no space for the 40 of the GRH and 64 more."""
+        program = self.program("lost_datagram", LOST_DATAGRAM, "-libverbs")
+        for argument, why in LOSSES:
+            with self.subTest(argument):
+                output, status = self.explore("--faults none", *SHORT, program, argument)
+                to = r"QP 16777215 at GID ff0e::7" if argument == "group" else r"QP \d+ at GID ::ffff:10\.77\.0\.\d"
+                self.assertRegex(output, rf"ibv_post_send: QP \d+, send wr_id=9: \d+ bytes at 0x\w+ -> {to}, signaled")
+                self.assertRegex(output, rf"host1 lost: send wr_id=9 of host1 QP \d+: {why}\n(.*\n)*.*completion of send wr_id=9: success")
+                self.assertEqual((output.count(" lost: "), status), (1, 1))
+        output, status = self.explore("--faults drop-datagram --seeds 1-100 --check 'test $RDMA_SIM_FAULTS = 0'", program, "none")
+        self.assertRegex(output, r"- fault: drop-datagram host1( 1)?\n(.*\n)*.*host1 lost: send wr_id=9 of host1 QP \d+: the network drops it\n")
+        self.assertEqual(status, 1)
 
     def test_middle_of_many_steps_is_left_out(self):
         program = self.program("many_lines", MANY_LINES)
