@@ -5,7 +5,11 @@
 
 #include "shim.hh"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <endian.h>
+#include <netinet/ip.h>
 
 using namespace sim;
 
@@ -163,6 +167,15 @@ int ibv_destroy_ah(ibv_ah *ah) {
     return destroy_simple(ah->handle, ah);
 }
 
+static ibv_gid mapped(uint32_t ip4) {
+    ibv_gid gid = {};
+    gid.raw[10] = gid.raw[11] = 0xff;
+    memcpy(gid.raw + 12, &ip4, sizeof(ip4));
+    return gid;
+}
+
+// rdma-core, libibverbs/verbs.c, get_grh_header_version(): a header of IPv4 is at the end of
+// the area.
 int ibv_init_ah_from_wc(ibv_context *context, uint8_t port, ibv_wc *wc, ibv_grh *grh,
                         ibv_ah_attr *attr) {
     memset(attr, 0, sizeof(*attr));
@@ -173,14 +186,30 @@ int ibv_init_ah_from_wc(ibv_context *context, uint8_t port, ibv_wc *wc, ibv_grh 
     if (!(wc->wc_flags & IBV_WC_GRH))
         return 0;
     attr->is_global = 1;
-    attr->grh.dgid = grh->sgid;
-    attr->grh.hop_limit = 0xff;
+    const uint32_t flow = be32toh(grh->version_tclass_flow);
+    const auto &ip4 = *reinterpret_cast<const iphdr *>(reinterpret_cast<char *>(grh) + 20);
+    ibv_gid to = grh->dgid;
+    if (flow >> 28 == 6) {
+        attr->grh.dgid = grh->sgid;
+        attr->grh.hop_limit = grh->hop_limit;
+        attr->grh.traffic_class = static_cast<uint8_t>(flow >> 20);
+        attr->grh.flow_label = flow & 0xfffff;
+    } else if (ip4.version == 4) {
+        to = mapped(ip4.daddr);
+        attr->grh.dgid = mapped(ip4.saddr);
+        attr->grh.hop_limit = ip4.ttl;
+        attr->grh.traffic_class = ip4.tos;
+    } else {
+        errno = EPROTONOSUPPORT;
+        return -1;
+    }
     ibv_gid own;
     for (int index = 0; !ibv_query_gid(context, port, index, &own); index++)
-        if (!memcmp(&own, &grh->dgid, sizeof(own))) {
+        if (!memcmp(&own, &to, sizeof(own))) {
             attr->grh.sgid_index = static_cast<uint8_t>(index);
             return 0;
         }
+    errno = EINVAL; // as of a group, to which nobody can reply
     return -1;
 }
 

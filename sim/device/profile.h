@@ -105,8 +105,9 @@ struct sim_profile {
     enum sim_failed_wc failed_send, failed_receive;
     enum sim_sent_length sent_length, failed_length; // failed_length: with SIM_WC_VALID
     enum sim_vendor_err vendor_err;
-    bool flags_sent_imm;    // a completion of a send has IBV_WC_WITH_IMM
-    bool receives_have_grh; // the completion of a receive has IBV_WC_GRH
+    bool flags_sent_imm;          // a completion of a send has IBV_WC_WITH_IMM
+    bool receives_have_grh;       // the completion of a receive has IBV_WC_GRH
+    uint8_t ud_sl_ip4, ud_sl_ip6; // sl of a datagram over RoCE, from an address of this family
     // A failure completes the oldest request of which nothing was reported, although it is an
     // unsignaled one that succeeded, and flushes the others, the failed one among them.
     bool fails_oldest;

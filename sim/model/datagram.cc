@@ -5,9 +5,15 @@
 
 #include "comp.hh"
 #include "counters.hh"
+#include "qp_state.hh"
 #include "resp_parts.hh"
 
 #include <algorithm>
+#include <arpa/inet.h>
+#include <cstring>
+#include <netinet/in.h>
+#include <netinet/ip.h>
+#include <numeric>
 
 namespace sim {
 
@@ -29,6 +35,95 @@ static const char *obstacle(const Fabric &fabric, const Qp &qp, const Send &send
     return peer.attr.qkey != qkey ? "the queue pair has another Q_Key" : nullptr;
 }
 
+// The area in front of the data. Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c,
+// build_rdma_network_hdr(): a header of IPv4 is at the end, after zeros.
+union NetworkHeader {
+    ibv_grh grh;
+    struct {
+        uint8_t unused[20];
+        iphdr header;
+    } ip4;
+};
+static_assert(sizeof(NetworkHeader) == GRH_BYTES);
+
+// Returns true if datagrams from the GID are packets of IPv4.
+static bool is_ip4(const Device &device, const ibv_gid &source) {
+    return device.profile->transport == SIM_ROCE &&
+           IN6_IS_ADDR_V4MAPPED(reinterpret_cast<const in6_addr *>(source.raw));
+}
+
+static const ibv_gid &gid_of_sender(const Device &device, const ibv_ah_attr &address) {
+    return device.gids[std::min<size_t>(address.grh.sgid_index, device.gids.size() - 1)];
+}
+
+static uint16_t checksum_of(const iphdr &header) {
+    uint16_t words[sizeof(header) / 2];
+    memcpy(words, &header, sizeof(header));
+    const uint32_t sum = std::accumulate(std::begin(words), std::end(words), uint32_t{0});
+    return static_cast<uint16_t>(~((sum & 0xffff) + (sum >> 16)));
+}
+
+static NetworkHeader header_of(const Device &device, const Send &send,
+                               const ibv_ah_attr &address, uint64_t payload) {
+    constexpr uint8_t UDP = 17, INFINIBAND = 0x1b;
+    constexpr uint64_t UDP_BYTES = 8, OTHERS = 12 + 8 + 4; // the BTH, the DETH and the ICRC
+    const bool is_roce = device.profile->transport == SIM_ROCE;
+    const ibv_global_route &route = address.grh;
+    const ibv_gid &source = gid_of_sender(device, address);
+    const uint64_t size = (is_roce ? UDP_BYTES : 0) + OTHERS +
+                          (has_imm(send.wr.opcode) ? sizeof(send.wr.imm_data) : 0) +
+                          (payload + 3) / 4 * 4;
+    NetworkHeader made{};
+    if (is_ip4(device, source)) {
+        iphdr &header = made.ip4.header;
+        header.version = 4;
+        header.ihl = 5;
+        header.tos = route.traffic_class;
+        header.tot_len = htons(static_cast<uint16_t>(sizeof(header) + size));
+        header.frag_off = htons(IP_DF);
+        header.ttl = route.hop_limit;
+        header.protocol = UDP;
+        memcpy(&header.saddr, source.raw + 12, sizeof(header.saddr));
+        memcpy(&header.daddr, route.dgid.raw + 12, sizeof(header.daddr));
+        header.check = checksum_of(header);
+        return made;
+    }
+    made.grh.version_tclass_flow =
+        htonl(6U << 28 | uint32_t{route.traffic_class} << 20 | (route.flow_label & 0xfffff));
+    made.grh.paylen = htons(static_cast<uint16_t>(size));
+    made.grh.next_hdr = is_roce ? UDP : INFINIBAND;
+    made.grh.hop_limit = route.hop_limit;
+    made.grh.sgid = source;
+    made.grh.dgid = route.dgid;
+    return made;
+}
+
+static MemoryRanges without_header(MemoryRanges ranges) {
+    uint64_t left = GRH_BYTES;
+    for (MemoryRange &range : ranges) {
+        const uint64_t part = std::min(left, range.length);
+        range.address += part;
+        range.length -= part;
+        left -= part;
+    }
+    return ranges;
+}
+
+// The address of the sender in a completion.
+static void set_source(ibv_wc &wc, const Qp &qp, const ibv_ah_attr &address) {
+    const Device &device = *qp.context->device;
+    const sim_profile &profile = *device.profile;
+    wc.src_qp = qp.number;
+    wc.wc_flags |= address.is_global ? IBV_WC_GRH : 0;
+    if (profile.transport == SIM_ROCE) {
+        wc.sl = is_ip4(device, gid_of_sender(device, address)) ? profile.ud_sl_ip4
+                                                               : profile.ud_sl_ip6;
+        return;
+    }
+    wc.slid = device.lid;
+    wc.sl = address.sl;
+}
+
 static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
                                const ibv_ah_attr &address, MemoryRanges from, Qp &peer) try {
     const Device &device = *qp.context->device;
@@ -44,15 +139,12 @@ static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
     count_delivery(peer, length_of(from), has_receive);
     if (!has_receive)
         return lose("the queue pair has no receive");
-    ibv_grh grh{};
-    grh.hop_limit = address.grh.hop_limit;
-    grh.sgid = device.gids[std::min<size_t>(address.grh.sgid_index, device.gids.size() - 1)];
-    grh.dgid = address.grh.dgid;
-    from.insert(from.begin(),
-                {nullptr, reinterpret_cast<uint64_t>(&grh), GRH_BYTES, false, false});
-    const uint64_t length = length_of(from);
+    const uint64_t length = GRH_BYTES + length_of(from);
+    NetworkHeader header = header_of(device, send, address, length_of(from));
     MemoryRanges to;
-    ibv_wc_status status = local_ranges(fabric, peer, receive.sges, true, to);
+    ibv_wc_status status = local_ranges(fabric, peer, receive.sges, true, to)
+                               ? peer.context->device->profile->receive_error
+                               : IBV_WC_SUCCESS;
     for (MemoryRange &place : to)
         place.writer = qp.handle;
     // Linux since the commit "RDMA/rxe: Fix responder length checking for UD request packets"
@@ -66,17 +158,25 @@ static Copied deliver_datagram(Fabric &fabric, const Qp &qp, const Send &send,
         }
         status = is_rxe ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_LOC_LEN_ERR;
     }
+    // Without a GRH the area is not written: 11.4.2.1.
+    if (address.is_global)
+        from.insert(from.begin(),
+                    {nullptr, reinterpret_cast<uint64_t>(&header), GRH_BYTES, false, false});
     const Copied copied =
-        status == IBV_WC_SUCCESS ? fill_receive(peer, receive, from, to) : COPIED;
+        status != IBV_WC_SUCCESS
+            ? COPIED
+            : fill_receive(peer, receive, from, address.is_global ? to : without_header(to));
     if (copied == NO_SOURCE)
         return NO_SOURCE;
     if (copied == NO_TARGET)
         status = peer.context->device->profile->receive_error;
     ibv_wc wc = status ? failed(status) : received(send, length, IBV_WC_RECV);
-    wc.src_qp = qp.number;
-    wc.slid = device.lid;
-    wc.wc_flags |= address.is_global ? IBV_WC_GRH : 0;
+    if (status == IBV_WC_SUCCESS)
+        set_source(wc, qp, address);
     complete_receive(fabric, peer, receive, wc, send.wr.flags & IBV_SEND_SOLICITED);
+    // Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, rxe_responder(): class A
+    if (status == peer.context->device->profile->receive_error)
+        fail_qp_later(fabric, peer.number);
     return COPIED;
 } catch (const ProgramEnded &) {
     fabric.scheduler().lost(qp, send, peer.context->device, "a program has ended");

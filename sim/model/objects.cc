@@ -32,7 +32,8 @@ int Verbs::create_ah(const CreateAh &request, CreateAh::Reply &reply) {
     if (!pd->context->device->profile->has_ud)
         return EOPNOTSUPP;
     // Linux 7.3, drivers/infiniband/core/verbs.c, rdma_check_ah_attr(): Ethernet needs a GID.
-    if (pd->context->device->profile->transport == SIM_ROCE && !request.attr.is_global)
+    const bool is_roce = pd->context->device->profile->transport == SIM_ROCE;
+    if (is_roce && !request.attr.is_global)
         return EINVAL;
     int error;
     Ah *const made = create<Ah>(*pd->context->device, error);
@@ -40,6 +41,10 @@ int Verbs::create_ah(const CreateAh &request, CreateAh::Reply &reply) {
         return error;
     made->pd = pd;
     made->attr = request.attr;
+    // core/verbs.c, ib_resolve_unicast_gid_dmac(): the hop limit is that of the route, by
+    // default net.ipv4.ip_default_ttl.
+    if (is_roce && !sim_is_multicast_gid(&request.attr.grh.dgid))
+        made->attr.grh.hop_limit = 64;
     pd->users++;
     reply.ah = made->handle;
     return 0;

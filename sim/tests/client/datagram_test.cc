@@ -152,24 +152,109 @@ void datagram_longer_than_the_receive_fails_it_or_is_lost(void **) {
     }
 }
 
-// 9.8.3: the GRH names the GID that the address handle of the sender chose.
-void header_of_a_datagram_has_the_address_of_its_sender(void **) {
+// Returns the sum of the 16-bit words of a header of IPv4, which is ~0 with the right checksum.
+uint32_t checksum_of(const uint8_t *header) {
+    uint32_t sum = 0;
+    for (int i = 0; i < 20; i += 2)
+        sum += static_cast<uint32_t>(header[i] << 8 | header[i + 1]);
+    return (sum & 0xffff) + (sum >> 16);
+}
+
+// 9.8.3: the GRH names the GID that the address handle of the sender chose. The header of IPv4
+// and its place: ../conformance/datagram_rxe.tsv; rdma-core, libibverbs/verbs.c,
+// set_ah_attr_by_ipv4() and set_ah_attr_by_ipv6(). sl: ../../device/devices.tsv.
+void header_of_a_datagram_has_the_addresses_and_the_family_of_its_gids(void **) {
+    static const struct {
+        const char *device;
+        uint8_t index, sl;
+        bool is_ip4;
+    } rows[] = {{"rxe", 0, 0, false},    {"rxe", 1, 0, true},        {"rxe", 2, 0, false},
+                {"mlx5", 1, 10, true},   {"mlx5", 2, 9, false},      {"hns", 1, 2, true},
+                {"bnxt_re", 1, 2, true}, {"irdma-roce", 1, 0, true}, {"mlx5-ib", 0, 0, false}};
+    for (const auto &row : rows) {
+        print_message("%s, GID %d\n", row.device, row.index);
+        Direct direct(options_of(row.device));
+        Side a(direct, 1, false, 0, 32, IBV_QPT_UD), b(direct, 2, false, 0, 32, IBV_QPT_UD);
+        activate_datagrams(a);
+        activate_datagrams(b);
+        ibv_gid from, to;
+        ibv_ah_attr reply;
+        direct.use_host(1);
+        assert_int_equal(ibv_query_gid(a.context, 1, row.index, &from), 0);
+        direct.use_host(2);
+        assert_int_equal(ibv_query_gid(b.context, 1, row.index, &to), 0);
+        receive_datagram(b);
+        send_datagram(a, to, b.qp->qp_num, 7, 0, row.index);
+        ibv_wc wc = b.poll();
+        assert_int_equal(wc.status, IBV_WC_SUCCESS);
+        assert_int_equal(wc.sl, row.sl);
+        assert_int_equal(wc.slid, strcmp(row.device, "mlx5-ib") == 0 ? 17 : 0);
+        const auto *const area = reinterpret_cast<const uint8_t *>(b.memory);
+        auto *const header = reinterpret_cast<ibv_grh *>(b.memory);
+        if (row.is_ip4) {
+            const uint8_t zeros[20] = {}, addresses[] = {10, 77, 0, 1, 10, 77, 0, 2};
+            assert_memory_equal(area, zeros, sizeof(zeros));
+            assert_int_equal(area[20], 0x45);
+            assert_int_equal(area[23], 20 + 8 + 12 + 8 + 8 + 4); // the length
+            assert_int_equal(area[28], 64);                      // hops, which none requested
+            assert_int_equal(area[29], 17);                      // UDP
+            assert_memory_equal(area + 32, addresses, sizeof(addresses));
+            assert_int_equal(checksum_of(area + 20), 0xffff);
+        } else {
+            assert_int_equal(area[0] >> 4, 6);
+            assert_memory_equal(&header->sgid, &from, sizeof(from));
+            assert_memory_equal(&header->dgid, &to, sizeof(to));
+        }
+        direct.use_host(2);
+        assert_int_equal(ibv_init_ah_from_wc(b.context, 1, &wc, header, &reply), 0);
+        assert_memory_equal(&reply.grh.dgid, &from, sizeof(from));
+        assert_int_equal(reply.grh.sgid_index, row.index);
+        memset(row.is_ip4 ? b.memory + 36 : reinterpret_cast<char *>(&header->dgid), 239, 1);
+        assert_int_equal(ibv_init_ah_from_wc(b.context, 1, &wc, header, &reply), -1); // a group
+    }
+}
+
+// 11.4.2.1: the area of the GRH is undefined, and the completion has the source's LID and SL.
+void area_of_a_datagram_without_a_header_is_not_written(void **) {
+    Direct direct(options_of("mlx5-ib"));
+    Side a(direct, 1, false, 0, 32, IBV_QPT_UD), b(direct, 2, false, 0, 32, IBV_QPT_UD);
+    activate_datagrams(a);
+    activate_datagrams(b);
+    ibv_port_attr port;
+    direct.use_host(2);
+    assert_int_equal(ibv_query_port(b.context, 1, &port), 0);
+    ibv_ah_attr attr = {};
+    attr.port_num = 1;
+    attr.dlid = port.lid;
+    attr.sl = 3;
+    memset(b.memory, 0x5a, HEADER);
+    receive_datagram(b);
+    send_datagram(a, attr, b.qp->qp_num);
+    const ibv_wc wc = b.poll();
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    assert_int_equal(wc.byte_len, HEADER + 8);
+    assert_int_equal(wc.wc_flags & IBV_WC_GRH, 0);
+    assert_int_equal(wc.sl, 3);
+    for (int i = 0; i < HEADER; i++)
+        assert_int_equal(b.memory[i], 0x5a);
+    assert_int_equal(b.memory[HEADER], 1);
+}
+
+// Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_MALFORMED_WQE, of class A
+void datagram_to_a_receive_with_an_unknown_key_fails_the_queue_pair(void **) {
     Direct direct(options_of("rxe"));
     Side a(direct, 1, false, 0, 32, IBV_QPT_UD), b(direct, 2, false, 0, 32, IBV_QPT_UD);
     activate_datagrams(a);
     activate_datagrams(b);
-    for (uint8_t index = 0; index < 3; index++) {
-        ibv_gid gid;
-        ibv_grh header;
-        direct.use_host(1);
-        assert_int_equal(ibv_query_gid(a.context, 1, index, &gid), 0);
-        receive_datagram(b);
-        send_datagram(a, b.gid, b.qp->qp_num, 8, 0, index);
-        assert_int_equal(b.poll().status, IBV_WC_SUCCESS);
-        memcpy(&header, b.memory, sizeof(header));
-        assert_memory_equal(&header.sgid, &gid, sizeof(gid));
-        assert_memory_equal(&header.dgid, &b.gid, sizeof(gid));
-    }
+    b.mr->lkey ^= 0xff00;
+    receive_datagram(b);
+    b.mr->lkey ^= 0xff00;
+    send_datagram(a, b.gid, b.qp->qp_num);
+    const ibv_wc wc = b.poll();
+    assert_int_equal(wc.status, IBV_WC_LOC_QP_OP_ERR);
+    assert_int_equal(wc.src_qp, 0);
+    assert_int_equal(b.state(), IBV_QPS_ERR);
+    assert_int_equal(a.state(), IBV_QPS_RTS);
 }
 
 // InfiniBand Architecture Specification, volume 1, C10-93.1.1
@@ -310,7 +395,9 @@ int main() {
         cmocka_unit_test(unreliable_connection_completes_when_its_message_arrives),
         cmocka_unit_test(unreliable_connection_may_have_another_peer),
         cmocka_unit_test(datagram_longer_than_the_receive_fails_it_or_is_lost),
-        cmocka_unit_test(header_of_a_datagram_has_the_address_of_its_sender),
+        cmocka_unit_test(header_of_a_datagram_has_the_addresses_and_the_family_of_its_gids),
+        cmocka_unit_test(area_of_a_datagram_without_a_header_is_not_written),
+        cmocka_unit_test(datagram_to_a_receive_with_an_unknown_key_fails_the_queue_pair),
         cmocka_unit_test(datagram_above_the_mtu_is_lost_without_an_error),
         cmocka_unit_test(datagram_to_a_group_arrives_at_each_attached_queue_pair),
         cmocka_unit_test(group_is_refused_as_by_the_kernel),

@@ -291,13 +291,8 @@ inline void receive_datagram(Side &side, uint32_t length = 64) {
                      0);
 }
 
-inline void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32_t length = 8,
-                          uint32_t qkey = 0, uint8_t sgid_index = 0) {
-    ibv_ah_attr attr = {};
-    attr.port_num = 1;
-    attr.is_global = 1;
-    attr.grh.dgid = to;
-    attr.grh.sgid_index = sgid_index;
+inline void send_datagram(Side &side, ibv_ah_attr attr, uint32_t number, uint32_t length = 8,
+                          uint32_t qkey = 0) {
     side.direct.use_host(side.host);
     ibv_ah *const ah = ibv_create_ah(side.pd, &attr);
     assert_non_null(ah);
@@ -312,6 +307,16 @@ inline void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32
     wr.wr.ud.remote_qkey = qkey;
     assert_int_equal(ibv_post_send(side.qp, &wr, &bad), 0);
     assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+inline void send_datagram(Side &side, const ibv_gid &to, uint32_t number, uint32_t length = 8,
+                          uint32_t qkey = 0, uint8_t sgid_index = 0) {
+    ibv_ah_attr attr = {};
+    attr.port_num = 1;
+    attr.is_global = 1;
+    attr.grh.dgid = to;
+    attr.grh.sgid_index = sgid_index;
+    send_datagram(side, attr, number, length, qkey);
 }
 
 } // namespace sim

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the rdma-sim developers
 
-// cases.h -- the cases of conformance.c and exchange.c, for the tests and for programs that
+// cases.h -- the cases of conformance.c, exchange.c and datagram.c, for the tests and for programs that
 // check a device
 
 #ifndef CONFORMANCE_CASES_H
@@ -24,7 +24,7 @@ struct cases {
 extern "C" {
 #endif
 
-extern const struct cases conformance_cases, exchange_cases;
+extern const struct cases conformance_cases, exchange_cases, datagram_cases;
 // Delivers the message of a connection request to a listener; NULL: the device does.
 extern void (*conformance_deliver)(int fd, const void *data, uint8_t length);
 

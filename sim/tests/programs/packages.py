@@ -79,10 +79,10 @@ def open_mpi(options, device="rxe"):
 def mpich(transport):
     """The ranks must not have the environment of the launcher, which names host1."""
     return mpi(f"mpirun.mpich -launcher rsh -launcher-exec {HERE}/rsh.sh -hosts host1,host2 -n 2 -genvnone", "mpich",
-               f"-env UCX_TLS {transport},self -env UCX_NET_DEVICES rxe0:1")
+               f"-env UCX_TLS {transport},self -env UCX_NET_DEVICES mlx5_0:1", "mlx5")
 
 
-UCX = "--mca pml ucx --mca osc ucx --mca btl ^openib -x UCX_NET_DEVICES=rxe0:1 -x UCX_TLS="
+UCX = "--mca pml ucx --mca osc ucx --mca btl ^openib -x UCX_NET_DEVICES=mlx5_0:1 -x UCX_TLS="
 OFI = "--mca pml cm --mca mtl ofi --mca btl ^openib --mca mtl_ofi_provider_include 'verbs;ofi_rxm'"
 
 
@@ -146,7 +146,7 @@ PACKAGES = {
     "mpich": [(f"mpicc.mpich {HERE}/ring.c -o {{files}}/mpich", ""), mpich("rc_v"), mpich("ud_verbs")],
     "openmpi-bin": [
         (f"mpicc.openmpi {HERE}/ring.c -o {{files}}/openmpi", ""),
-        *(open_mpi(f"{UCX}{transport},self") for transport in ("rc_v", "ud_verbs")),
+        *(open_mpi(f"{UCX}{transport},self", "mlx5") for transport in ("rc_v", "ud_verbs")),
         open_mpi("--mca pml ob1 --mca btl tcp,self --mca osc pt2pt"), open_mpi(OFI, "mlx5"), open_mpi(f"{OFI} -x FI_UNIVERSE_SIZE=2"),
         open_mpi("--mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1", "mlx5-ib")],
     "opa-basic-tools": [("opainfo", "host1: opainfo: No HFIs found", None, 1)],
@@ -205,7 +205,7 @@ PACKAGES = {
               (both("{files}/devices", "--until host2"), "host2: connect: Connection refused")],
     "srptools": [refused("ibsrpdm", UMAD, "--device mlx5-ib")],
     "ucx-utils": [("ucx_info -d", "host1: .*Device: rxe0:1"),
-                  (both("env UCX_TLS=rc,ud,self UCX_NET_DEVICES=rxe0:1 ucx_perftest -t tag_lat -n 100"),
+                  (both("env UCX_TLS=rc,ud,self UCX_NET_DEVICES=mlx5_0:1 ucx_perftest -t tag_lat -n 100", "--device mlx5"),
                    r"host2: Final: +100 ")],
     "tgt": [(target_and(f"iscsi-inq {URL}"), "host2: Product:VIRTUAL-DISK")],
 }
