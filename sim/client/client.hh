@@ -9,6 +9,9 @@
 #include "../protocol/ring.hh"
 
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <malloc.h>
 #include <pthread.h>
 
 extern "C" {
@@ -91,6 +94,19 @@ template <class T> int call(const T &request, typename T::Reply &reply, int *fd 
     if (fd)
         *fd = message.fd;
     return error;
+}
+
+} // namespace sim
+
+namespace sim {
+
+// Frees memory of a program, after it is overwritten: otherwise a program that reads it once
+// more, which allocators make an error only later, finds what it expects.
+inline void discard(void *memory) {
+    if (memory)
+        memset(memory, 0x5a, malloc_usable_size(memory));
+    asm volatile("" : : "r"(memory) : "memory"); // no compiler omits the writes
+    free(memory);
 }
 
 } // namespace sim

@@ -137,7 +137,7 @@ void free_id(ShimId *id) {
         rdma_destroy_event_channel(id->id.channel);
     free_multicasts(id);
     free(id->connect_data);
-    free(id);
+    discard(id);
 }
 
 // rdma-core 56, librdmacm/cma.c, ucma_convert_path()

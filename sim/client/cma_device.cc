@@ -190,7 +190,7 @@ ibv_context **rdma_get_devices(int *num_devices) {
 }
 
 void rdma_free_devices(ibv_context **list) {
-    free(list);
+    discard(list);
 }
 
 // ---- addresses: rdma-core, librdmacm/addrinfo.c ---------------------------------------------
@@ -281,13 +281,13 @@ int rdma_getaddrinfo(const char *node, const char *service, const rdma_addrinfo 
 void rdma_freeaddrinfo(rdma_addrinfo *res) {
     while (res) {
         rdma_addrinfo *const next = res->ai_next;
-        free(res->ai_connect);
-        free(res->ai_route);
-        free(res->ai_src_canonname);
-        free(res->ai_dst_canonname);
-        free(res->ai_src_addr);
-        free(res->ai_dst_addr);
-        free(res);
+        discard(res->ai_connect);
+        discard(res->ai_route);
+        discard(res->ai_src_canonname);
+        discard(res->ai_dst_canonname);
+        discard(res->ai_src_addr);
+        discard(res->ai_dst_addr);
+        discard(res);
         res = next;
     }
 }

@@ -199,7 +199,7 @@ void rdma_destroy_event_channel(rdma_event_channel *channel) {
     request.channel = shim(channel)->handle;
     call_on(channel, request, reply); // a child only closes its descriptor
     close(channel->fd);
-    free(channel);
+    discard(channel);
 }
 
 int rdma_get_cm_event(rdma_event_channel *channel, rdma_cm_event **event) {
@@ -240,7 +240,7 @@ int rdma_ack_cm_event(rdma_cm_event *event) {
         return fail(EINVAL);
     ShimEvent *const made = reinterpret_cast<ShimEvent *>(event);
     acknowledge(made->owner, made->multicast);
-    free(made);
+    discard(made);
     return 0;
 }
 

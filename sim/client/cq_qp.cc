@@ -26,7 +26,7 @@ void wait_for(T *object, const uint32_t &counter, uint32_t events, const char *f
 template <class T> void free_object(T *object, void *memory) {
     pthread_cond_destroy(&object->cond);
     pthread_mutex_destroy(&object->mutex);
-    free(memory);
+    discard(memory);
 }
 
 // Locks both CQs against polls while the fabric may remove completions of the QP.

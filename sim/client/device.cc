@@ -155,7 +155,7 @@ ibv_device **ibv_get_device_list(int *num_devices) {
 }
 
 void ibv_free_device_list(ibv_device **list) {
-    free(list);
+    discard(list);
 }
 
 const char *ibv_get_device_name(ibv_device *device) {
@@ -224,7 +224,7 @@ int ibv_close_device(ibv_context *context) {
     close(context->async_fd);
     close(context->cmd_fd);
     pthread_mutex_destroy(&context->mutex);
-    free(shim);
+    discard(shim);
     return 0;
 }
 

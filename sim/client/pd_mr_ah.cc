@@ -39,7 +39,7 @@ int sim::destroy_simple(uint32_t handle, void *memory) {
     Destroy::Reply reply;
     const int error = destroy(handle, reply);
     if (!error)
-        free(memory);
+        discard(memory);
     return error;
 }
 

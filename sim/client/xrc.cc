@@ -43,7 +43,7 @@ int close_xrcd(ibv_xrcd *xrcd) {
     Destroy::Reply reply;
     const int error = destroy(shim_of(xrcd)->handle, reply);
     if (!error)
-        free(xrcd);
+        discard(xrcd);
     return error;
 }
 

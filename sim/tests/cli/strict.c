@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the rdma-sim developers
 
-// strict.c -- one misuse for each check of --strict: strict CHECK. Without one, it uses the
+// strict.c -- one misuse for each check of --strict: strict CHECK. "freed-event" reads
+// the private data of an event after its acknowledgement. Without one, it uses the
 // same functions as their manual pages require.
 
 #include <arpa/inet.h>
@@ -19,6 +20,8 @@
             exit(1);                                            \
         }                                                       \
     } while (0)
+
+#define GREETING "the private data of the client"
 
 static const char *check;
 static char memory[4096];
@@ -161,7 +164,9 @@ static void connections(void) {
     struct rdma_cm_id *listener, *id, *accepted = NULL;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(7471)};
     struct rdma_conn_param param = {.retry_count = is("values-of-connection") ? 255 : 7,
-                                    .rnr_retry_count = 7};
+                                    .rnr_retry_count = 7,
+                                    .private_data = GREETING,
+                                    .private_data_len = sizeof(GREETING)};
     struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 0}, .qp_type = IBV_QPT_RC};
     inet_pton(AF_INET, getenv("RDMA_SIM_ADDR"), &address.sin_addr);
     MUST(!rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP) &&
@@ -176,10 +181,17 @@ static void connections(void) {
         MUST(!rdma_get_cm_event(channel, &event));
         const enum rdma_cm_event_type type = event->event;
         struct rdma_cm_id *const of = event->id;
+        const char *const data = event->param.conn.private_data;
+        char copied[sizeof(GREETING)] = GREETING;
+        if (type == RDMA_CM_EVENT_CONNECT_REQUEST && !is("freed-event"))
+            memcpy(copied, data, sizeof(copied));
         if (!is("events") || type != RDMA_CM_EVENT_ROUTE_RESOLVED)
             MUST(!rdma_ack_cm_event(event));
         if (is("acknowledged-event"))
             (void)rdma_ack_cm_event(event);
+        if (type == RDMA_CM_EVENT_CONNECT_REQUEST && is("freed-event"))
+            memcpy(copied, data, sizeof(copied));
+        MUST(memcmp(copied, GREETING, sizeof(copied)) == 0);
         if (type == RDMA_CM_EVENT_ADDR_RESOLVED) {
             MUST(!rdma_resolve_route(id, 1000));
         } else if (type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
@@ -218,6 +230,7 @@ int main(int argc, char **argv) {
                                                  "events",
                                                  "acknowledged-event",
                                                  "values-of-connection",
+                                                 "freed-event",
                                                  "in-use-of-id",
                                                  "in-use-of-channel"};
     check = argc > 1 ? argv[1] : "none";

@@ -53,6 +53,12 @@ class Strict(explored.InDirectory):
         output, status = explored.run(PROGRAM, STRICT, "values-of-connection")
         self.assertEqual((output, status), ("", 0))
 
+    def test_acknowledged_event_does_not_have_its_private_data(self):
+        output, status = explored.run(PROGRAM, STRICT, "freed-event")
+        self.assertEqual(status, 1, output)
+        self.assertIn("memcmp(copied, GREETING", output)
+        self.assertEqual(explored.run(PROGRAM, STRICT, "none"), ("", 0))
+
     def test_misuse_is_a_finding_of_explore(self):
         options = ["explore", "--strict", "--faults", "none", "--seeds", "1", "--check", "true"]
         output, status = explored.run(PROGRAM, *options, STRICT, "channel")
