@@ -43,7 +43,7 @@ li.persistent > p { border-left: 4px solid #0f8a5f; }
 li.found > p { border: 2px solid #d64545; font-weight: 600; }
 )";
 
-std::string escaped(const std::string &text) {
+std::string escaped_html(const std::string &text) {
     std::string all;
     for (const char byte : text)
         all += byte == '&'    ? "&amp;"
@@ -116,7 +116,7 @@ std::string picture(const Step &step, unsigned hosts) {
 
 std::string chart(const std::string &finding, unsigned hosts, const std::vector<Step> &steps,
                   const SourceLines &lines) {
-    const std::string title = escaped(finding);
+    const std::string title = escaped_html(finding);
     std::string all =
         "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n"
         "<head>\n<meta charset=\"utf-8\"/>\n"
@@ -133,11 +133,12 @@ std::string chart(const std::string &finding, unsigned hosts, const std::vector<
     all += "</svg><p></p></li>\n";
     for (const Step &step : steps) {
         const std::string place = lines.at(step.place);
-        all += "<li class=\"" + std::string(class_of(step)) + "\">" + picture(step, hosts) +
-               "<p><time>" + time_of(step) + "</time> <b>" + escaped(step.who) + "</b> " +
-               escaped(describe(step)) +
-               (place.empty() ? "" : " <span class=\"place\">" + escaped(place) + "</span>") +
-               "</p></li>\n";
+        all +=
+            "<li class=\"" + std::string(class_of(step)) + "\">" + picture(step, hosts) +
+            "<p><time>" + time_of(step) + "</time> <b>" + escaped_html(step.who) + "</b> " +
+            escaped_html(describe(step)) +
+            (place.empty() ? "" : " <span class=\"place\">" + escaped_html(place) + "</span>") +
+            "</p></li>\n";
     }
     return all + "</ol>\n</body>\n</html>\n";
 }

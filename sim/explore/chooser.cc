@@ -16,8 +16,8 @@
 namespace {
 
 constexpr uint64_t CERTAIN = uint64_t{1} << 32;
-constexpr int64_t RAISED = 1 << 15;                     // above all that are chosen
-constexpr uint32_t FAULTS[] = {0, 0, 1, 1, 2, 2, 3, 4}; // of a schedule
+constexpr int64_t RAISED = 1 << 15;                                // above all that are chosen
+constexpr uint32_t NUMBERS_OF_FAULTS[] = {0, 0, 1, 1, 2, 2, 3, 4}; // of a schedule
 
 // The probability of a fault in a window.
 uint64_t limit_in(Chooser::Window window, uint64_t limit) {
@@ -67,7 +67,8 @@ Chooser::Chooser(uint64_t seed, const Plan &plan)
         states_[kind] = sim::next_random(mixed) + kind;
         limits_[kind] = CERTAIN / (uint64_t{2} << sim::next_random(states_[kind]) % 4);
     }
-    faults_left_ = FAULTS[sim::next_random(states_[FAULT]) % std::size(FAULTS)];
+    faults_left_ =
+        NUMBERS_OF_FAULTS[sim::next_random(states_[FAULT]) % std::size(NUMBERS_OF_FAULTS)];
     limits_[DELAY] += limits_[DELAY] / 2;
     // As many faults as there may be, on average, but more or fewer in one schedule.
     limits_[FAULT] = std::min((CERTAIN / 2 << sim::next_random(states_[FAULT]) % 4) *

@@ -13,32 +13,32 @@ namespace sim {
 
 namespace {
 
-constexpr auto EVERY_DEVICE = [](const sim_profile &) { return true; };
-constexpr auto WITH_DATAGRAMS = [](const sim_profile &device) { return device.has_ud; };
+constexpr auto ALL_DEVICES = [](const sim_profile &) { return true; };
+constexpr auto DATAGRAM_DEVICES = [](const sim_profile &device) { return device.has_ud; };
 
 constexpr WeaknessKind WEAKNESSES[] = {
     // InfiniBand Architecture Specification, volume 1, table 79
-    {"fence", "without IBV_SEND_FENCE a request passes an earlier read", true, EVERY_DEVICE},
+    {"fence", "without IBV_SEND_FENCE a request passes an earlier read", true, ALL_DEVICES},
     {"send-queue", "a completed request occupies its queue until it was polled", false,
      [](const sim_profile &device) { return device.frees_entries_in_poll; }},
-    {"empty-read", "a read of 0 bytes makes no earlier write persistent", false, EVERY_DEVICE},
-    {"datagram-loss", "datagrams are lost", true, WITH_DATAGRAMS},
-    {"datagram-order", "datagrams arrive after later ones", true, WITH_DATAGRAMS},
-    {"datagram-repeat", "datagrams arrive twice", true, WITH_DATAGRAMS},
+    {"empty-read", "a read of 0 bytes makes no earlier write persistent", false, ALL_DEVICES},
+    {"datagram-loss", "datagrams are lost", true, DATAGRAM_DEVICES},
+    {"datagram-order", "datagrams arrive after later ones", true, DATAGRAM_DEVICES},
+    {"datagram-repeat", "datagrams arrive twice", true, DATAGRAM_DEVICES},
     // InfiniBand Architecture Specification, volume 1, C10-93.1.1
     {"datagram-mtu", "datagrams above the MTU are lost without an error", false,
-     WITH_DATAGRAMS},
+     DATAGRAM_DEVICES},
     {"failed-completion", "a failed completion has undefined members", false,
      [](const sim_profile &device) {
          return device.failed_send != SIM_WC_VALID || device.failed_receive != SIM_WC_VALID;
      }},
-    {"fork", "a child of fork() cannot post to the queues of its parent", false, EVERY_DEVICE},
+    {"fork", "a child of fork() cannot post to the queues of its parent", false, ALL_DEVICES},
     // InfiniBand Architecture Specification, volume 1, o9-20
-    {"word-order", "words of a write become visible in any order", true, EVERY_DEVICE},
+    {"word-order", "words of a write become visible in any order", true, ALL_DEVICES},
     // PCI Express Base Specification, 2.4.2: what a read observes of concurrent updates is not
     // specified. Linux 7.3, drivers/infiniband/sw/rxe/rxe_resp.c, read_reply(): copies the data
     // of each packet when it sends the packet
-    {"torn-read", "words of a read are of different moments", true, EVERY_DEVICE},
+    {"torn-read", "words of a read are of different moments", true, ALL_DEVICES},
 };
 static_assert(std::size(WEAKNESSES) == static_cast<size_t>(Weakness::COUNT));
 
