@@ -50,8 +50,8 @@ the addresses 10.77.0.1 and fd77::1.
   -t, --together            starts all COMMANDs at once (default: each when the
                             one before it listens or has ended, or after 1 s)
   -u, --until WHEN          ends when all COMMANDs have ended (all), one of
-                            them (first), or all of one HOST; default: all, or
-                            5 s without a call after one has failed
+                            them (first), or all of HOST[,HOST]; default: all,
+                            or 5 s without a call after one has failed
   -s, --seed N              of random choices (default 1)
   -l, --prefix              precedes each line of output with its host
       --name NAME           other programs can join the fabric by this name
@@ -234,8 +234,13 @@ void read_device(ExploreSettings &settings, std::string_view text) {
 
 void read_until(ExploreSettings &settings, std::string_view text) {
     settings.until = text == "all" ? Until::ALL : text == "first" ? Until::FIRST : Until::HOST;
-    if (settings.until == Until::HOST)
-        settings.until_host = host("--until", text);
+    settings.until_hosts.clear();
+    if (settings.until != Until::HOST)
+        return;
+    for (const std::string_view word : sim::split_words(text, ","))
+        settings.until_hosts.push_back(host("--until", word));
+    if (settings.until_hosts.empty())
+        refuse("--until takes all, first or hosts, such as host2,host3");
 }
 
 std::string read_name(std::string_view text) {
@@ -533,8 +538,10 @@ void check_hosts(ExploreSettings &settings, bool has_host_count) {
         }
     }
     check_strong(settings);
-    check_host(settings, "--until", settings.until_host);
-    check_commands(settings, "--until", settings.until_host);
+    for (const unsigned number : settings.until_hosts) {
+        check_host(settings, "--until", number);
+        check_commands(settings, "--until", number);
+    }
 }
 
 // Returns the path of a program, or an empty string.

@@ -424,7 +424,6 @@ void Schedule::handle_exit(Process &process) {
     add_output_steps(process);
     add_step(Step::PROCESS, process.ignores_status ? "is killed" : describe(process.status),
              &process);
-    const unsigned host = process.command->host;
     if (process.status != 0 && !process.ignores_status &&
         (is_command(process) ? faults == 0 || WIFSIGNALED(process.status)
                              : is_crash(process.status))) {
@@ -432,14 +431,14 @@ void Schedule::handle_exit(Process &process) {
             process.name + " " + describe(process.status) +
             reason(process.status, output_path(process, ".out"), output_path(process, ".err")));
     }
-    const bool is_host_running = std::ranges::any_of(processes_, [&](const Process &other) {
-        return other.is_alive && is_command(other) && other.command->host == host;
+    const bool is_awaited = std::ranges::any_of(processes_, [&](const Process &other) {
+        return (other.is_alive || other.restarts) && is_command(other) &&
+               settings_.is_until(other.command->host);
     });
     if (process.restarts || !is_command(process)) // its parent judges its status
         return;
-    is_finished_ =
-        is_finished_ || settings_.until == Until::FIRST ||
-        (settings_.until == Until::HOST && settings_.until_host == host && !is_host_running);
+    is_finished_ = is_finished_ || settings_.until == Until::FIRST ||
+                   (settings_.until == Until::HOST && !is_awaited);
 }
 
 // The children first: they end with the command.

@@ -240,7 +240,7 @@ bool Schedule::is_healed() const {
 
 bool Schedule::is_asked_to_end(const Process &process) const {
     return process.is_alive &&
-           (settings_.until != Until::HOST || settings_.until_host == process.command->host);
+           (settings_.until != Until::HOST || settings_.is_until(process.command->host));
 }
 
 bool Schedule::step() {

@@ -314,7 +314,9 @@ bool Run::is_finished() const {
     if (started_ == settings_.commands.size() && !is_any_running())
         return true;
     return (settings_.until == Until::FIRST && has_ended_) ||
-           (settings_.until == Until::HOST && !is_host_running(settings_.until_host));
+           (settings_.until == Until::HOST &&
+            std::ranges::none_of(settings_.until_hosts,
+                                 [this](unsigned host) { return is_host_running(host); }));
 }
 
 // After a failure, returns the time at which the others are ended unless one makes a call: they

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -42,6 +43,10 @@ struct Command {
 enum class Until { DEFAULT, ALL, FIRST, HOST };
 
 struct Settings {
+    // Returns true if the run ends with the programs of this host, and of others.
+    bool is_until(unsigned host) const {
+        return std::ranges::find(until_hosts, host) != until_hosts.end();
+    }
     const sim_profile &device_of(unsigned host) const {
         const auto found = fabric.of_host.find(host);
         return found == fabric.of_host.end() ? *fabric.profile : *found->second;
@@ -52,7 +57,7 @@ struct Settings {
     std::vector<sim::Fault> faults;
     std::vector<const sim::WeaknessKind *> strong; // the named ones of --strong
     Until until = Until::DEFAULT;
-    unsigned until_host = 0;
+    std::vector<unsigned> until_hosts; // of Until::HOST: all of them
     bool joins = false, starts_together = false, loses_at_random = false, prefixes = false,
          is_verbose = false, uses_threads = false, is_strict = false;
     std::string name, join;

@@ -528,6 +528,21 @@ class Explore(unittest.TestCase):
         self.assertRegex(output, r"- fault: drop-datagram host1( 1)?\n(.*\n)*.*host1 lost: send wr_id=9 of host1 QP \d+: the network drops it\n")
         self.assertEqual(status, 1)
 
+    def test_run_is_over_when_the_programs_of_several_hosts_have_ended(self):
+        """Also if another one waits forever, and one of theirs starts again after it was killed."""
+        hosts = [self.program("for_ever", FOR_EVER), self.program("killed", KILL), self.program("short", "int main(void) {}"), "./killed"]
+        commands = f"--until host2,host3,host4 {' :: '.join(hosts)}"
+        for option in "", "explore --together --faults none --seeds 1-3 --check 'grep end $RDMA_SIM_OUT2 && grep end $RDMA_SIM_OUT4'":
+            self.assertEqual((self.run_shell(f"rdma-sim {option or '--together'} {commands}")[1]), 0)
+        self.assertEqual(self.run_shell(f"rdma-sim --together --prefix {commands}")[0].count(" end\n"), 2)
+        for seed in range(100):
+            output = self.explore(f"--together --faults kill --seeds {seed}-{seed} --check 'test $RDMA_SIM_FAULTS = 0' {commands}")[0]
+            if " fault: kill host2 for 1s\n" in output:
+                break
+        self.assertRegex(output, r"the fault ends: kill host2 for 1s\n(.*\n)*.*host2 prints: end\n")
+        for hosts, error in ("host2,host9", "--until: there is no host9, only 4 hosts"), (",", "--until takes all, first or hosts"):
+            self.assertIn(error, self.run_shell(f"rdma-sim --until {hosts} true :: true :: true :: true")[0])
+
     def test_middle_of_many_steps_is_left_out(self):
         program = self.program("many_lines", MANY_LINES)
         arguments = ("--faults none", *SHORT, program)
