@@ -26,13 +26,6 @@ bool is_privileged() {
     return geteuid() == 0;
 }
 
-void wait_for_acks(ShimId *id, uint32_t events, const char *function) {
-    pthread_mutex_lock(&id->mutex);
-    while (id->events_acked < events)
-        rdma_sim_wait_for_ack(&id->acked, &id->mutex, function);
-    pthread_mutex_unlock(&id->mutex);
-}
-
 // cma.c, ucma_valid_param()
 bool is_valid(const ShimId *id, const rdma_conn_param *param) {
     if (id->id.ps != RDMA_PS_TCP)
@@ -199,7 +192,7 @@ int rdma_destroy_id(rdma_cm_id *id) {
         return fail(error);
     if (id->event)
         rdma_ack_cm_event(id->event);
-    wait_for_acks(shim(id), reply.events, __func__);
+    wait_for_acks(shim(id), shim(id)->events_acked, reply.events, __func__);
     free_id(shim(id));
     return 0;
 }
@@ -391,7 +384,7 @@ int rdma_migrate_id(rdma_cm_id *id, rdma_event_channel *channel) {
     }
     own->is_synchronous = is_synchronous;
     id->channel = channel;
-    wait_for_acks(own, reply.events, __func__);
+    wait_for_acks(own, own->events_acked, reply.events, __func__);
     return 0;
 }
 

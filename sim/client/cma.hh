@@ -77,6 +77,16 @@ struct ShimId {
     pthread_cond_t acked;
 };
 
+// Waits until so many events of the ID, or of one of its groups, are acknowledged: rdma-core
+// 56, librdmacm/cma.c, ucma_destroy_kern_id() and rdma_leave_multicast().
+inline void wait_for_acks(ShimId *id, const uint32_t &acked, uint32_t events,
+                          const char *function) {
+    pthread_mutex_lock(&id->mutex);
+    while (acked < events)
+        rdma_sim_wait_for_ack(&id->acked, &id->mutex, function);
+    pthread_mutex_unlock(&id->mutex);
+}
+
 inline ShimId *shim(rdma_cm_id *id) {
     return reinterpret_cast<ShimId *>(id);
 }

@@ -113,10 +113,8 @@ int rdma_leave_multicast(rdma_cm_id *id, sockaddr *addr) {
     CmLeave::Reply reply = {};
     request.multicast = found->handle;
     const int error = call_on(id->channel, request, reply);
-    pthread_mutex_lock(&own->mutex);
-    while (!error && found->events_acked < reply.events)
-        rdma_sim_wait_for_ack(&own->acked, &own->mutex, __func__);
-    pthread_mutex_unlock(&own->mutex);
+    if (!error)
+        wait_for_acks(own, found->events_acked, reply.events, __func__);
     free(found);
     return result(error);
 }

@@ -14,7 +14,8 @@ using namespace sim;
 
 namespace {
 
-// Waits until `counter` events are acknowledged: rdma-core 56, libibverbs/cmd_qp.c.
+// Waits until `events` are acknowledged, and for ever after more: rdma-core 56,
+// libibverbs/cmd_qp.c, ibv_cmd_destroy_qp(). librdmacm does not wait after more.
 template <class T>
 void wait_for(T *object, const uint32_t &counter, uint32_t events, const char *function) {
     pthread_mutex_lock(&object->mutex);
