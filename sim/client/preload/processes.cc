@@ -366,13 +366,9 @@ EXPORTED int killpg(pid_t group, int number) noexcept {
     return kill(group == 0 ? 0 : -group, number);
 }
 EXPORTED int sigqueue(pid_t pid, int number, sigval value) noexcept {
-    if (!is_on())
-        return REAL(sigqueue)(pid, number, value);
-    refuse_stop(number);
-    const int result = REAL(sigqueue)(real_pid(pid), number, value);
-    if (result == 0)
-        signal_sent(number, "sigqueue");
-    return result;
+    return send_signal(number, "sigqueue", [&] {
+        return REAL(sigqueue)(is_on() ? real_pid(pid) : pid, number, value);
+    });
 }
 EXPORTED int raise(int number) noexcept {
     if (is_on())

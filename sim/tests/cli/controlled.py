@@ -70,6 +70,7 @@ WRONG += [(f"processes {name}", f"{PROCESSES} {name}", finding) for name, findin
     ("wrong-fork", "host1 ends with status 1"),
     ("wrong-child", "host1 process 2 is ended by signal 6 (Aborted)"),
     ("wrong-pause", "the programs wait for ever: host1 waits in pause"),
+    ("wrong-sigqueue", "host1 ends with status 3"),
     ("wrong-alarm", "host1 is ended by signal 14 (Alarm clock)"))]
 WRONG += [("daemons wrong-signal-thread", f"{DAEMONS} wrong-signal-thread",
            "the programs wait for ever: host1 waits in pthread_join, host1 thread 2 waits in pause")]

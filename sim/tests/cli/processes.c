@@ -181,6 +181,24 @@ static int wrong_pause(void) {
     return wait_for_child(1);
 }
 
+// The child reads the word after the store, and before the signal that announces it.
+static int wrong_sigqueue(void) {
+    volatile int *const word =
+        mmap(NULL, sizeof(*word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    install(SIGUSR1);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        for (; !signals; usleep(1))
+            if (*word != 0)
+                _exit(3);
+        _exit(0);
+    }
+    usleep(10);
+    *word = 1;
+    sigqueue(pid, SIGUSR1, (union sigval){0});
+    return status_of(pid);
+}
+
 static int sigchld(void) {
     sigset_t set;
     int number;
@@ -270,6 +288,7 @@ static const struct {
                 {"wrong-child", child_crashes},
                 {"sigsuspend", suspends},
                 {"wrong-pause", wrong_pause},
+                {"wrong-sigqueue", wrong_sigqueue},
                 {"sigchld", sigchld},
                 {"timers", timers},
                 {"counter", counter},
