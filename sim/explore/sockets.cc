@@ -13,6 +13,7 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -294,6 +295,11 @@ bool Sockets::deliver(Stream &stream) {
         Window &window = window_of(stream.inode);
         if (window.room < segment.data.size())
             look(window, stream.socket, stream.to);
+        if (pollfd state = {stream.socket, 0, 0};
+            poll(&state, 1, 0) > 0 && (state.revents & POLLERR) != 0) {
+            report_(stream.to, stream.from, "RST of TCP arrives");
+            return true; // send() would take the error that the program gets
+        }
         const size_t taken = std::min(window.room, segment.data.size());
         if (taken == 0)
             return false; // the receiver does not read
