@@ -61,7 +61,8 @@ bool Plan::is_order_only(uint64_t seed) const {
 }
 
 Chooser::Chooser(uint64_t seed, const Plan &plan)
-    : is_random_(true), uses_priorities_(plan.uses_priorities(seed)) {
+    : is_random_(true), uses_priorities_(plan.uses_priorities(seed)),
+      precedes_posts_(plan.precedes_posts(seed)) {
     for (size_t kind = 0; kind < KINDS; kind++) {
         uint64_t mixed = seed;
         states_[kind] = sim::next_random(mixed) + kind;
@@ -74,6 +75,10 @@ Chooser::Chooser(uint64_t seed, const Plan &plan)
     limits_[FAULT] = std::min((CERTAIN / 2 << sim::next_random(states_[FAULT]) % 4) *
                                   faults_left_ / std::max<uint64_t>(plan.turns, 1),
                               CERTAIN / 8);
+    if (precedes_posts_) {
+        faults_left_ = std::max<uint32_t>(faults_left_, 1);
+        limits_[FAULT] = std::min(CERTAIN * faults_left_ / plan.posts, CERTAIN / 2);
+    }
     limits_[POWER] = limits_[START] = CERTAIN / 2;
     if (plan.is_order_only(seed))
         std::ranges::fill(limits_, 0);
@@ -127,7 +132,7 @@ bool Chooser::is_other_than_default(Kind kind, uint64_t limit) {
 }
 
 uint32_t Chooser::choose(Kind kind, size_t options, const sim::ExploredFaults *faults,
-                         Window window) {
+                         Window window, unsigned posting) {
     const bool is_fault = kind == FAULT || kind == POWER;
     if (options == 0)
         return 0;
@@ -140,7 +145,9 @@ uint32_t Chooser::choose(Kind kind, size_t options, const sim::ExploredFaults *f
         reached += is_valid;
         return is_valid ? option : 0;
     }
-    const uint64_t limit = kind == FAULT ? limit_in(window, limits_[kind]) : limits_[kind];
+    uint64_t limit = limits_[kind];
+    if (kind == FAULT)
+        limit = !precedes_posts_ ? limit_in(window, limit) : posting != 0 ? limit : 0;
     if (!is_other_than_default(kind, limit) || (is_fault && faults_left_ == 0))
         return 0;
     faults_left_ -= is_fault;
@@ -148,6 +155,8 @@ uint32_t Chooser::choose(Kind kind, size_t options, const sim::ExploredFaults *f
     uint64_t option = faults != nullptr ? faults->choose(random) : random % options;
     if (window >= Window::RECOVERY && (random >> 63) == 0)
         option = faults->choose("power-off", random).value_or(option);
+    else if (kind == FAULT && precedes_posts_ && random >> 62 != 0)
+        option = faults->choose("freeze", random, posting).value_or(option);
     choices.push_back({position, static_cast<uint32_t>(option) + 1});
     return choices.back().option;
 }

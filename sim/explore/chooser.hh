@@ -25,12 +25,15 @@ struct Plan {
     Search search = Search::MIXED;
     size_t threads = 0;   // of the programs, and the clock, in a schedule without choices
     uint64_t turns = 100; // of a schedule without choices
+    uint64_t posts = 0;   // of the same schedule; 0: unknown
     // Programs repeat requests until another one has continued, so that a schedule in another
     // order has more turns.
     static constexpr uint64_t most_turns(uint64_t turns) { return turns + turns / 2 + 1; }
     bool uses_priorities(uint64_t seed) const;
     // Nothing but the order differs: no delay, weakness or fault.
     bool is_order_only(uint64_t seed) const;
+    // Faults precede posts, most of them a freeze of the program that posts.
+    bool precedes_posts(uint64_t seed) const { return posts != 0 && seed % 8 == 5; }
 };
 
 class Chooser {
@@ -84,10 +87,11 @@ class Chooser {
         uint64_t turn, posted_at, restarted_at; // numbers of turns; the last two: 0 for never
     };
     static Window window_of(const Moment &moment);
-    // Returns NULL for no fault.
+    // Returns NULL for no fault. `posting`: the program that makes a post next; 0: none. What
+    // it has tested before, such as the end of a lease, is no longer true after a freeze.
     const sim::Fault *choose(Kind kind, const sim::ExploredFaults &faults,
-                             Window window = Window::NONE) {
-        const uint32_t option = choose(kind, faults.size(), &faults, window);
+                             Window window = Window::NONE, unsigned posting = 0) {
+        const uint32_t option = choose(kind, faults.size(), &faults, window, posting);
         return option == 0 ? nullptr : &faults[option - 1];
     }
     // A program starts again: another fault may follow.
@@ -120,7 +124,7 @@ class Chooser {
   private:
     // `faults`: the options, which have weights; NULL: all options are alike.
     uint32_t choose(Kind kind, size_t options, const sim::ExploredFaults *faults,
-                    Window window = Window::NONE);
+                    Window window = Window::NONE, unsigned posting = 0);
     Turn choose_thread(std::span<const unsigned> ready);
     uint64_t next_position(Kind kind) {
         Thread &last = thread(last_);
@@ -140,7 +144,7 @@ class Chooser {
     Thread &thread(uint64_t number);
     uint64_t place_of_priority(unsigned thread);
     void add_priorities(unsigned most);
-    bool is_random_ = false, uses_priorities_ = false;
+    bool is_random_ = false, uses_priorities_ = false, precedes_posts_ = false;
     uint64_t turns_ = 0;
     // Each kind has its own numbers, so that a choice does not change those of other kinds.
     uint64_t states_[KINDS] = {};

@@ -26,6 +26,7 @@ struct Coverage {
     // Of the calls, completions, weaknesses and faults, in their order.
     uint64_t digest = 0;
     uint64_t turns = 0, threads = 0; // threads: also the clock
+    uint64_t posts = 0;              // of sends
     bool overlapped = false;         // two clients ran at the same time
     bool waited = false;             // programs wait forever after the last fault
     void add_to_digest(uint64_t value) {

@@ -174,6 +174,7 @@ void Explorer::rehearse() {
     schedule.run();
     exploration_.listens = schedule.listening();
     exploration_.turns = schedule.coverage.turns;
+    exploration_.posts = schedule.coverage.posts;
     exploration_.threads = schedule.coverage.threads;
     exploration_.is_rehearsal = false;
 }
@@ -198,6 +199,7 @@ RunJob Explorer::worker() {
                           other.listens,
                           other.names,
                           other.turns,
+                          other.posts,
                           other.threads} {}
         Signals signals{};
         Directory directory{""};
@@ -306,7 +308,7 @@ void Explorer::print_end() const {
 int Explorer::main() {
     if (!settings_.replay.empty())
         return reporter_.replay_saved();
-    plan_ = {settings_.search, exploration_.threads, exploration_.turns};
+    plan_ = {settings_.search, exploration_.threads, exploration_.turns, exploration_.posts};
     if (settings_.search == Search::EXHAUSTIVE)
         enumeration_.emplace(settings_.most_choices);
     if (!settings_.last_seed)

@@ -77,7 +77,7 @@ struct Exploration {
     bool is_rehearsal = true;
     std::vector<bool> listens{};
     std::vector<std::string> names{settings.commands.size()}; // of the programs that run
-    uint64_t turns = 0;
+    uint64_t turns = 0, posts = 0;
     size_t threads = 0;
     SourceLines lines{libraries.shims}; // of the calls in traces
     bool has_clients() const;           // more than one, which could overlap

@@ -32,6 +32,22 @@ Chooser::Window Schedule::window() const {
          server_->fabric().next_timer() != NEVER, requests_, posted_at_, restarted_at_});
 }
 
+// Returns the first program, in the usual order, that makes a post in its next turn; 0: none.
+unsigned Schedule::posting_program() const {
+    for (size_t i = 0; i < processes_.size(); i++) {
+        const Process &process = processes_[(current_ + i) % processes_.size()];
+        if (process.waits || !is_ready(process))
+            continue;
+        const std::vector<std::byte> *const request = server_->held(client_of(process));
+        uint32_t op = 0;
+        if (request != nullptr && request->size() >= sizeof(op))
+            memcpy(&op, request->data(), sizeof(op));
+        if (op == sim::OP_POST_SEND)
+            return process.number;
+    }
+    return 0;
+}
+
 std::vector<Sockets::Owner> Schedule::owners() {
     std::vector<Sockets::Owner> all;
     for (Process &process : processes_)
@@ -130,17 +146,15 @@ void Schedule::apply(const sim::Fault &fault) {
         has_lasting_fault_ |= fault.kind->end != nullptr && !fault.kind->is_noticed;
         return;
     }
-    pending_ends_++;
-    fabric().at(fabric().now() + fault.lasts, [this, &fault] { due_ends_.push_back(&fault); });
+    ends_.emplace(fabric().now() + fault.lasts, &fault);
 }
 
-// Not in the timer: the end of a fault may start programs.
 void Schedule::end_due_faults() {
-    for (const sim::Fault *const fault : std::exchange(due_ends_, {})) {
-        add_step(Step::PROCESS, "the fault ends: " + fault->text);
-        pending_ends_--;
+    while (next_end() <= fabric().now()) {
+        const sim::Fault &fault = *ends_.extract(ends_.begin()).mapped();
+        add_step(Step::PROCESS, "the fault ends: " + fault.text);
         last_fault_at_ = fabric().now();
-        sim::end(*this, *fault);
+        sim::end(*this, fault);
     }
 }
 

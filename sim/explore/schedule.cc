@@ -141,7 +141,8 @@ bool Schedule::is_ready(const Process &process) const {
 
 // Returns the time of the next event if no program is ready.
 uint64_t Schedule::next_time() const {
-    uint64_t next = std::min(server_->fabric().next_timer(), sockets_->next_timeout());
+    uint64_t next =
+        std::min({server_->fabric().next_timer(), sockets_->next_timeout(), next_end()});
     for (const Process &process : processes_) {
         if (!process.is_alive || process.has_ended)
             continue;
@@ -156,6 +157,15 @@ uint64_t Schedule::next_time() const {
                 std::min(next, process.may_start ? process.starts_at : can_start_at(process));
     }
     return next;
+}
+
+// Returns the time until which the clock advances if it continues before programs that are
+// ready. It does not pass a fault at once: they run during the fault.
+uint64_t Schedule::time_before_programs() const {
+    const uint64_t timer = server_->fabric().next_timer();
+    return ends_.empty() ? timer
+                         : std::min({timer, next_end(),
+                                     server_->fabric().now() + std::ranges::max(LATE)});
 }
 
 void Schedule::advance(uint64_t time) {
@@ -199,7 +209,8 @@ bool Schedule::is_idle() const {
 // Returns false if the programs wait forever.
 bool Schedule::pass_time() {
     const uint64_t next = next_time();
-    const bool waits_forever = server_->fabric().next_timer() == NEVER && is_idle();
+    const bool waits_forever =
+        server_->fabric().next_timer() == NEVER && ends_.empty() && is_idle();
     const uint64_t deadline = server_->fabric().next_deadline();
     if (next < deadline && !waits_forever) {
         advance(next);
@@ -234,7 +245,7 @@ void Schedule::stop_waiting() {
 // Returns true if the programs must end now: each fault has ended, or they can notice it. A
 // program that only receives notices no cut; one of the host of --until has to, by a timeout.
 bool Schedule::is_healed() const {
-    return faults != 0 && pending_ends_ == 0 &&
+    return faults != 0 && ends_.empty() &&
            (!has_lasting_fault_ || settings_.until == Until::HOST);
 }
 
@@ -250,7 +261,7 @@ bool Schedule::step() {
         record_progress();
     }
     const auto is_over = [this] {
-        return pending_ends_ == 0 && std::ranges::none_of(processes_, [this](const auto &each) {
+        return ends_.empty() && std::ranges::none_of(processes_, [this](const auto &each) {
                    return each.is_alive && is_command(each);
                });
     };
@@ -262,7 +273,7 @@ bool Schedule::step() {
         return false;
     }
     if (const sim::Fault *const fault =
-            chooser_.choose(Chooser::FAULT, exploration_.faults, window());
+            chooser_.choose(Chooser::FAULT, exploration_.faults, window(), posting_program());
         fault != nullptr && has_process(*fault))
         apply(*fault);
     permit_starts();
@@ -280,9 +291,9 @@ bool Schedule::step() {
     if (ready.empty())
         return !is_over() && pass_time(); // the fault can have ended the last program
     if (const std::optional<uint64_t> time =
-            order_.due_time(fabric().now(), fabric().next_timer()))
+            order_.due_time(fabric().now(), time_before_programs()))
         advance(*time);
-    const uint64_t timer = fabric().next_timer();
+    const uint64_t timer = time_before_programs();
     const auto [thread, instead, changed] = order_.choose(chooser_, ready, timer != NEVER);
     for (const Chooser::Priority &each : changed)
         add_step(Step::CHOICE, priority_text(each),
@@ -308,8 +319,10 @@ void Schedule::execute(Process &process, uint32_t op, const std::vector<std::byt
     const size_t before = trace_.size();
     const int error = server_->execute_held(client_of(process), reply);
     first_of(process).is_listening |= op == sim::OP_CM_LISTEN && error == 0;
-    if (op == sim::OP_POST_SEND)
+    if (op == sim::OP_POST_SEND) {
         posted_at_ = requests_;
+        coverage.posts++;
+    }
     record_progress();
     if (trace_)
         add_call(process, describe(fabric(), process.last_call, request, error, reply), before);

@@ -157,6 +157,8 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     bool is_client(const Process &process) const;
     bool is_ready(const Process &process) const;
     uint64_t next_time() const;
+    uint64_t next_end() const { return ends_.empty() ? NEVER : ends_.begin()->first; }
+    uint64_t time_before_programs() const;
     bool is_idle() const;
     bool pass_time();
     void advance(uint64_t time);
@@ -186,6 +188,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     void cover(const sim::Fault &fault);
     bool has_process(const sim::Fault &fault) const;
     Chooser::Window window() const;
+    unsigned posting_program() const;
     void add_step(Step::Kind kind, const std::string &what, const Process *process = nullptr);
     void add_call(Process &process, Step step, size_t before);
     void add_waiting(const Process &process);
@@ -202,11 +205,10 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     std::optional<Sockets> sockets_; // after the server
     std::mt19937_64 generator_;
     std::deque<Process> processes_;
-    std::map<unsigned, uint64_t> turns_;       // by host
-    std::vector<const sim::Fault *> due_ends_; // faults that end now
-    unsigned pending_ends_ = 0;                // faults that end later
-    bool has_lasting_fault_ = false;           // one that programs cannot notice
-    uint64_t last_fault_at_ = 0;               // its begin or its end
+    std::map<unsigned, uint64_t> turns_;               // by host
+    std::multimap<uint64_t, const sim::Fault *> ends_; // of faults, by time
+    bool has_lasting_fault_ = false;                   // one that programs cannot notice
+    uint64_t last_fault_at_ = 0;                       // its begin or its end
     // For window().
     bool has_unpersisted_ = false;
     uint64_t posted_at_ = 0, restarted_at_ = 0; // numbers of requests; 0: never

@@ -133,14 +133,16 @@ size_t ExploredFaults::choose(uint64_t random) const {
     return 0; // not reached
 }
 
-std::optional<size_t> ExploredFaults::choose(std::string_view name, uint64_t random) const {
-    size_t number = 0;
-    for (const Group &group : groups) {
-        if (group.kind->name == name)
-            return number + random % group.faults.size();
-        number += group.faults.size();
-    }
-    return std::nullopt;
+std::optional<size_t> ExploredFaults::choose(std::string_view name, uint64_t random,
+                                             unsigned program) const {
+    std::vector<size_t> numbers;
+    for (size_t number = 0; number < size(); number++)
+        if (const Fault &fault = (*this)[number];
+            fault.kind->name == name && (program == 0 || fault.program == program))
+            numbers.push_back(number);
+    if (numbers.empty())
+        return std::nullopt;
+    return numbers[random % numbers.size()];
 }
 
 ExploredFaults explored_faults(const ExploredHosts &hosts,

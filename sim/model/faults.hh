@@ -142,8 +142,10 @@ struct ExploredFaults {
     const Fault &operator[](size_t number) const; // of all groups, in their order
     // Chooses a kind by its weight, then a fault of this kind.
     size_t choose(uint64_t random) const;
-    // Chooses a fault of the kind with this name, if there is one.
-    std::optional<size_t> choose(std::string_view name, uint64_t random) const;
+    // Chooses a fault of the kind with this name, and of the program (0: of any), if there is
+    // one.
+    std::optional<size_t> choose(std::string_view name, uint64_t random,
+                                 unsigned program = 0) const;
 };
 struct ExploredHosts {
     std::vector<const sim_profile *> devices; // of host1, host2 ...

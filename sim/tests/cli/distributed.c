@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NODES 4
 
@@ -67,10 +68,14 @@ static void create_qp(struct rdma_cm_id *of) {
     must(pd && !rdma_create_qp(of, pd, &init), "rdma_create_qp");
 }
 
-static time_t seconds(void) {
+static uint64_t milliseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static time_t seconds(void) {
+    return (time_t)(milliseconds() / 1000);
 }
 
 // Makes calls for a while, in which no time may pass.
@@ -307,6 +312,36 @@ static void change_values(void) {
     }
 }
 
+// Writes a record during a lease: a number and the time of its end. The wrong form reads the
+// clock before the post, and writes too late if it is frozen in between. The other one replaces
+// only a record of its own lease.
+static void write_during_lease(void) {
+    enum { WORK = 30, LEASE = 4000, MARGIN = 1000, PAUSE = 1000000 };
+    const uint64_t *const lease = &memory.next[1], *const record = &memory.next[2];
+    uint64_t own = 0, last = 0, writes = 0;
+    for (const time_t begin = seconds(); seconds() < begin + WORK; usleep(PAUSE)) {
+        const uint64_t old = get(lease);
+        const bool is_new = old != own;
+        if (is_new && (old & UINT32_MAX) > milliseconds())
+            continue;
+        const uint64_t new = (((old >> 32) + is_new) << 32) + milliseconds() + LEASE;
+        if (execute_atomic(IBV_WR_ATOMIC_CMP_AND_SWP, lease, old, new) != old)
+            continue;
+        own = new;
+        const uint64_t now = get(record), value = (own >> 32 << 32) + ++writes;
+        if (milliseconds() + MARGIN > (own & UINT32_MAX)) {
+            own = 0;
+            continue;
+        }
+        must(is_new || now == last, "another client has written during the lease");
+        last = value;
+        if (!is_fixed)
+            set_word(record, value);
+        else if (execute_atomic(IBV_WR_ATOMIC_CMP_AND_SWP, record, now, value) != now)
+            last = *result;
+    }
+}
+
 static void disconnect_from_silent_server(void) {
     const time_t begin = seconds();
     must(rdma_disconnect(id) && errno == ETIMEDOUT, "the disconnection does not time out");
@@ -319,6 +354,7 @@ static const struct {
 } PROGRAMS[] = {{"free-list", use_nodes},
                 {"lock", lock_and_unlock},
                 {"lock-once", lock_once},
+                {"lease", write_during_lease},
                 {"failed-write", write_until_failure},
                 {"no-reply", disconnect_from_silent_server}};
 

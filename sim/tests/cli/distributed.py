@@ -57,13 +57,25 @@ class Distributed(explored.InDirectory):
                 self.assertEqual(status, 0, output)
                 self.assertNotIn("overlapped", output)
 
+    def test_lease_that_ends_while_its_owner_is_frozen_is_found(self):
+        """Between its look at the clock and its post; the other client continues meanwhile."""
+        options = ("--faults", "freeze", "--until", "host2", "--check", "! cat $RDMA_SIM_ERR2 $RDMA_SIM_ERR3 | grep another")
+        output, status = explore(*options, "--seeds", "1-100", *commands("lease", "wrong", 2))
+        self.assertIn("FOUND: the check fails: another client has written during the lease\n", output)
+        next_post = re.search(r"- fault: freeze host2 for 10s \(host2 (sim-distributed #\d)\)\n(?:.*\n)*?.*the fault ends: .*\n"
+                              r"(?:.*\n)*?.*host2 \1 ibv_post_send: QP \d+, (\w+)", output)
+        self.assertEqual(next_post and next_post[2], "write", output)
+        self.assertEqual(status, 1, output)
+        output, status = explore(*options, "--seeds", "1-100", *commands("lease", "fixed", 2))
+        self.assertEqual(status, 0, output)
+
     def test_hang_after_a_fault_is_a_finding_only_with_live(self):
         name, clients, options, seeds, _ = PROGRAMS[2]
         self.assertEqual(explore(*options[:-2], "--seeds", seeds, *commands(name, "wrong", clients))[1], 0)
 
     def test_connection_has_failed_when_its_cut_ends(self):
         """The programs have a whole link then, over which they can connect again."""
-        options = ("--check", "true", "--until", "host2", "--faults", "cut-one-way", "--live", "100s", "--seeds", "13-25")
+        options = ("--check", "true", "--until", "host2", "--faults", "cut-one-way", "--live", "100s", "--seeds", "1-12")
         output, status = explore(*options, *commands("failed-write", "wrong", 1))
         self.assertIn("the fault ends: cut-one-way host2 host1 for 10s\n", output)
         self.assertIn("completion wr_id=0: RETRY_EXC_ERR", output)
