@@ -604,12 +604,12 @@ class Explore(unittest.TestCase):
         self.program("server", (self.directory / "server.c").read_text(), LINKED)
         (self.directory / "memory").write_bytes(bytes(4096))
         for fault, others, text, libraries, options in FAULTS:
-            command = f"--seeds 1-200 {options} {self.program('has_' + fault, text, libraries)} 10.77.0.1"
+            command = f"{options} {self.program('has_' + fault, text, libraries)} 10.77.0.1"
             with self.subTest(fault):
-                output, status = self.explore("--faults", fault, command)
+                output, status = self.explore("--faults", fault, "--seeds 1-200", command)
                 self.assertIn("FOUND: the check fails", output)
                 self.assertEqual(status, 1)
-                self.assertEqual(self.explore("--faults", others, command)[1], 0)
+                self.assertEqual(self.explore("--faults", others, "--seeds 1-80", command)[1], 0)
 
     def test_power_fails_after_the_programs_have_ended(self):
         """The program makes no call between the store and its end, so that the power cannot fail there."""
