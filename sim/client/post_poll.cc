@@ -41,8 +41,25 @@ bool writes_vendor_err(uint32_t rule, ibv_wc_status status) {
              (rule == SIM_VENDOR_ERR_NOT_FLUSHED && status != IBV_WC_WR_FLUSH_ERR)));
 }
 
+void keep_unwritten(uint32_t members, const ibv_wc &own, ibv_wc &to) {
+    if (!(members & SIM_MEMBER_IMM_DATA) &&
+        !(to.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV)))
+        to.imm_data = own.imm_data;
+    if (!(members & SIM_MEMBER_SRC_QP))
+        to.src_qp = own.src_qp;
+    if (!(members & SIM_MEMBER_PKEY_INDEX))
+        to.pkey_index = own.pkey_index;
+    if (!(members & SIM_MEMBER_SLID))
+        to.slid = own.slid;
+    if (!(members & SIM_MEMBER_SL))
+        to.sl = own.sl;
+    if (!(members & SIM_MEMBER_DLID_PATH_BITS))
+        to.dlid_path_bits = own.dlid_path_bits;
+}
+
 // Copies a completion as the driver does, which leaves members of a failed one undefined.
-void copy(const ShimCq *cq, const ibv_wc &from, ibv_wc &to) {
+void copy(const ShimCq *cq, const Completion &completion, ibv_wc &to) {
+    const ibv_wc &from = completion.wc;
     const DeviceInfo::Reply &device = shim_of(cq->ex.context->device)->info;
     const bool is_good = from.status == IBV_WC_SUCCESS, is_receive = from.opcode & IBV_WC_RECV,
                has_length = is_receive || from.opcode == IBV_WC_RDMA_READ ||
@@ -75,6 +92,8 @@ void copy(const ShimCq *cq, const ibv_wc &from, ibv_wc &to) {
     else if (lacks_length)
         to.byte_len = own.byte_len;
     to.qp_num = from.qp_num;
+    if (rule != SIM_WC_ZERO)
+        keep_unwritten(completion.members, own, to);
 }
 
 ShimCq *shim_of_ex(ibv_cq_ex *cq) {
@@ -88,7 +107,7 @@ int next_poll(ibv_cq_ex *ex) {
         return ENOENT;
     cq->current = {};
     cq->current.time = taken.time;
-    copy(cq, taken.wc, cq->current.wc);
+    copy(cq, taken, cq->current.wc);
     ex->status = cq->current.wc.status;
     ex->wr_id = cq->current.wc.wr_id;
     return 0;
@@ -153,7 +172,7 @@ int sim::poll_cq(ibv_cq *ibv, int number, ibv_wc *wc) {
     rdma_sim_polls(cq->ring);
     pthread_mutex_lock(&cq->lock);
     for (; count < number && take(cq, completion); count++)
-        copy(cq, completion.wc, wc[count]);
+        copy(cq, completion, wc[count]);
     const unsigned empty_polls = cq->empty_polls = count == 0 ? cq->empty_polls + 1 : 0;
     pthread_mutex_unlock(&cq->lock);
     rdma_sim_polled(wc, count);

@@ -32,11 +32,13 @@ SHARED_LIMITS = ("max_send_sge", "max_recv_sge", "attr.max_srq", "attr.max_srq_w
 # Properties of reports that each device of the fabric has alike.
 FIXED = {"attr.phys_port_cnt": 1, "has_rc": 1, "lacks_inline_silently": 0, "joins_write_and_message": 0,
          "reads_empty_list": 0}
-BITS = ("attr.device_cap_flags", "ud_odp_caps", "cq_wc_flags", "cq_refused_mask", "cq_refused_flags", "events")
+BITS = ("attr.device_cap_flags", "ud_odp_caps", "cq_wc_flags", "cq_refused_mask", "cq_refused_flags", "events",
+        "sent_members", "received_members", "datagram_members")
 # The prefixes of constants of C, by property.
 PREFIXES = {"atomic_cap": "IBV_ATOMIC_", "device_cap_flags": "IBV_DEVICE_", "source_error": "IBV_WC_",
             "receive_error": "IBV_WC_", "length_error": "IBV_WC_", "rounding": "SIM_", "failed_send": "SIM_WC_",
             "sent_length": "SIM_LENGTH_",
+            "sent_members": "SIM_MEMBER_", "received_members": "SIM_MEMBER_", "datagram_members": "SIM_MEMBER_",
             "failed_receive": "SIM_WC_", "failed_length": "SIM_LENGTH_", "vendor_err": "SIM_VENDOR_ERR_", "cq_wc_flags": "IBV_WC_EX_", "cq_refused_mask": "IBV_CQ_INIT_ATTR_MASK_",
             "cq_refused_flags": "IBV_CREATE_CQ_ATTR_", "events": "IBV_EVENT_",
             "ud_odp_caps": "IBV_ODP_SUPPORT_"}

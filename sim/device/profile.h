@@ -33,6 +33,16 @@ enum sim_failed_wc {
 };
 // The length in the completion of a write or a message: 0, not written, or that of the request.
 enum sim_sent_length { SIM_LENGTH_ZERO, SIM_LENGTH_UNTOUCHED, SIM_LENGTH_REQUESTED };
+// Members of a completion that the driver writes whatever it reports; imm_data is always
+// written if the completion has immediate data or a key.
+enum sim_members {
+    SIM_MEMBER_IMM_DATA = 1,
+    SIM_MEMBER_SRC_QP = 2,
+    SIM_MEMBER_PKEY_INDEX = 4,
+    SIM_MEMBER_SLID = 8,
+    SIM_MEMBER_SL = 16,
+    SIM_MEMBER_DLID_PATH_BITS = 32
+};
 // The completions in which the driver writes vendor_err.
 enum sim_vendor_err {
     SIM_VENDOR_ERR_ALWAYS,
@@ -105,6 +115,8 @@ struct sim_profile {
     enum sim_failed_wc failed_send, failed_receive;
     enum sim_sent_length sent_length, failed_length; // failed_length: with SIM_WC_VALID
     enum sim_vendor_err vendor_err;
+    // enum sim_members: of requests, of receives, and of datagrams that a receive has.
+    unsigned sent_members, received_members, datagram_members;
     bool flags_sent_imm;          // a completion of a send has IBV_WC_WITH_IMM
     bool receives_have_grh;       // the completion of a receive has IBV_WC_GRH
     uint8_t ud_sl_ip4, ud_sl_ip6; // sl of a datagram over RoCE, from an address of this family

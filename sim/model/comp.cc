@@ -68,9 +68,9 @@ void overrun_cq(Fabric &fabric, Cq &cq) {
         fail_qp_later(fabric, number);
 }
 
-// Returns false if the queue is full.
-static bool add_completion(Fabric &fabric, Cq &cq, const ibv_wc &wc, bool is_solicited,
-                           const Unpolled &unpolled) {
+// Returns false if the queue is full. `members`: those that the driver writes.
+static bool add_completion(Fabric &fabric, Cq &cq, const ibv_wc &wc, unsigned members,
+                           bool is_solicited, const Unpolled &unpolled) {
     Ring &ring = *cq.ring;
     const sim_profile &profile = *cq.context->device->profile;
     if (ring.overrun && profile.overrun_is_fatal)
@@ -83,7 +83,7 @@ static bool add_completion(Fabric &fabric, Cq &cq, const ibv_wc &wc, bool is_sol
         kind_of(Weakness::FAILED_COMPLETION).is_of_device(profile))
         (void)fabric.shows(Weakness::FAILED_COMPLETION);
     fabric.scheduler().completed(cq, wc);
-    ring.first()[cq.added % cq.entries] = {wc, fabric.now()};
+    ring.first()[cq.added % cq.entries] = {wc, fabric.now(), members, 0};
     if (profile.frees_entries_in_poll) {
         free_polled(fabric, cq);
         cq.unpolled.push_back(unpolled);
@@ -121,11 +121,12 @@ static void complete_send(Fabric &fabric, Qp &qp, Send &send, ibv_wc_status stat
         older.wc.status = status;
         if (profile.failed_length != SIM_LENGTH_REQUESTED)
             older.wc.byte_len = 0;
-        add_completion(fabric, *qp.send_cq, older.wc, false, older.unpolled);
+        add_completion(fabric, *qp.send_cq, older.wc, profile.sent_members, false,
+                       older.unpolled);
         status = IBV_WC_WR_FLUSH_ERR;
     }
     wc.status = status;
-    add_completion(fabric, *qp.send_cq, wc,
+    add_completion(fabric, *qp.send_cq, wc, profile.sent_members,
                    send.wr.flags & IBV_SEND_SOLICITED && profile.notifies_sender, unpolled);
 }
 
@@ -161,14 +162,16 @@ void complete_sends(Fabric &fabric, Qp &qp) {
 
 bool complete_receive(Fabric &fabric, Qp &qp, const Receive &receive, ibv_wc wc,
                       bool is_solicited) {
+    const sim_profile &profile = *qp.context->device->profile;
     wc.wr_id = receive.wr_id;
     wc.qp_num = qp.number;
-    if (wc.status == IBV_WC_SUCCESS && qp.context->device->profile->receives_have_grh)
+    if (wc.status == IBV_WC_SUCCESS && profile.receives_have_grh)
         wc.wc_flags |= IBV_WC_GRH;
     count_receive(qp, wc.status);
-    return add_completion(fabric, *qp.recv_cq, wc,
-                          is_solicited && !qp.context->device->profile->notifies_sender,
-                          {qp.number, qp.srq ? qp.srq->handle : 0, 0});
+    return add_completion(
+        fabric, *qp.recv_cq, wc,
+        qp.type == IBV_QPT_UD ? profile.datagram_members : profile.received_members,
+        is_solicited && !profile.notifies_sender, {qp.number, qp.srq ? qp.srq->handle : 0, 0});
 }
 
 void interrupt_receive(Fabric &fabric, Qp &qp) {

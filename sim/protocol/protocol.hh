@@ -195,7 +195,8 @@ struct CreateChannel : Request<OP_CREATE_CHANNEL> {
 // at n % entries. Only the process changes `taken`.
 struct Completion {
     ibv_wc wc;
-    uint64_t time; // nanoseconds
+    uint64_t time;            // nanoseconds
+    uint32_t members, unused; // those that the driver writes: enum sim_members
 };
 struct Ring {
     uint32_t added, taken;

@@ -107,6 +107,65 @@ void request_that_needs_a_read_resource_is_refused_without_one(void **) {
     }
 }
 
+// The members of a completion after a poll into memory that is full of 0x5a: rdma-core 65,
+// providers/mlx5/cq.c, handle_responder(); bnxt_re/verbs.c, bnxt_re_fill_ud_cqe(); cxgb4/cq.c,
+// c4iw_poll_cq_one(); rxe/rxe.c, rxe_poll_cq().
+ibv_wc poll_into_filled(const Side &side) {
+    ibv_wc wc;
+    memset(&wc, 0x5a, sizeof(wc));
+    assert_int_equal(ibv_poll_cq(side.cq, 1, &wc), 1);
+    assert_int_equal(wc.status, IBV_WC_SUCCESS);
+    return wc;
+}
+
+void expect_unwritten(const ibv_wc &wc, bool lacks_imm, bool lacks_qp, bool lacks_sl,
+                      bool lacks_rest) {
+    assert_int_equal(wc.imm_data == 0x5a5a5a5a, lacks_imm);
+    assert_int_equal(wc.src_qp == 0x5a5a5a5a, lacks_qp);
+    assert_int_equal(wc.sl == 0x5a, lacks_sl);
+    assert_int_equal(wc.pkey_index == 0x5a5a, lacks_rest);
+    assert_int_equal(wc.slid == 0x5a5a, lacks_rest);
+    assert_int_equal(wc.dlid_path_bits == 0x5a, lacks_rest);
+}
+
+void driver_writes_only_some_members_of_a_completion(void **) {
+    static const struct {
+        const char *device;
+        bool is_filled;                // of all completions
+        bool lacks_source, lacks_rest; // of a receive
+        bool datagram_lacks_sl, datagram_lacks_rest;
+    } rows[] = {{"rxe", true, false, false, false, false},
+                {"mlx5", false, false, false, false, false},
+                {"bnxt_re", false, true, true, false, true},
+                {"irdma-roce", false, true, true, true, true}};
+    for (const auto &row : rows) {
+        print_message("%s\n", row.device);
+        const bool is_clean = !row.is_filled;
+        {
+            Pair pair({.device = row.device});
+            pair.receive(64);
+            assert_int_equal(pair.post(IBV_WR_SEND, 8), 0);
+            expect_unwritten(poll_into_filled(pair.a), is_clean, is_clean, is_clean, is_clean);
+            expect_unwritten(poll_into_filled(pair.b), is_clean, row.lacks_source,
+                             row.lacks_source, row.lacks_rest);
+            pair.receive(64);
+            assert_int_equal(pair.post(IBV_WR_SEND_WITH_IMM, 8), 0);
+            pair.a.poll();
+            expect_unwritten(poll_into_filled(pair.b), false, row.lacks_source,
+                             row.lacks_source, row.lacks_rest);
+        }
+        Direct direct(options_of(row.device));
+        Side a(direct, 1, false, 0, 32, IBV_QPT_UD), b(direct, 2, false, 0, 32, IBV_QPT_UD);
+        activate_datagrams(a);
+        activate_datagrams(b);
+        receive_datagram(b);
+        send_datagram(a, b.gid, b.qp->qp_num);
+        const ibv_wc wc = poll_into_filled(b);
+        expect_unwritten(wc, is_clean, false, row.datagram_lacks_sl, row.datagram_lacks_rest);
+        assert_int_equal(wc.src_qp, a.qp->qp_num);
+    }
+}
+
 void overrun_cq_fails_its_queue_pairs(void **) {
     Pair pair({.device = "mlx5", .entries = 1});
     assert_int_equal(pair.post(IBV_WR_RDMA_WRITE, 8), 0);
@@ -396,6 +455,7 @@ int main() {
         cmocka_unit_test(inline_data_may_change_after_the_post),
         cmocka_unit_test(errors_have_the_status_of_the_specification),
         cmocka_unit_test(request_that_needs_a_read_resource_is_refused_without_one),
+        cmocka_unit_test(driver_writes_only_some_members_of_a_completion),
         cmocka_unit_test(overrun_cq_fails_its_queue_pairs),
         cmocka_unit_test(send_is_pending_until_a_receive),
         cmocka_unit_test(send_without_a_receive_fails_after_its_retries),
