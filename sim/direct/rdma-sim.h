@@ -61,7 +61,8 @@ int rdma_sim_advance(uint64_t nanoseconds);
 
 /* Adds a fault in the syntax of --fault of rdma-sim(1), such as "5ms cut host1 host2 for 1s" or
  * "host2:ibv_reg_mr:3 fail ENOMEM". A time counts from this call. Without a time and a call, as
- * in "cut host1 host2", it occurs at once.
+ * in "cut host1 host2", it occurs at once. A program of rdma_sim_explore() adds faults to those
+ * of its schedule; these may also be kill, freeze, thaw, power-off and power-on.
  *   ENOENT   there is no fabric
  *   EINVAL   the text is not a fault
  *   ERANGE   there is no such host
@@ -109,11 +110,15 @@ struct rdma_sim_test {
     unsigned memory_count;
     const char *platform; /* as of "rdma-sim --platform"; default: "direct-write" */
     unsigned flags;
+    unsigned shortening; /* schedules that shorten a finding, at most; default: 1000 */
 };
 
 /* A program that ends with status 0 and has not destroyed all its objects is a finding, but not
  * one that leaves a device open. */
 #define RDMA_SIM_TEST_LEAKS 1
+/* Programs that recover from faults: no fault lasts for ever, and programs that do not end
+ * after the last one are a finding. */
+#define RDMA_SIM_TEST_RECOVERS 2
 
 #define RDMA_SIM_FOUND (-1)
 
@@ -152,9 +157,14 @@ int rdma_sim_check_persistent(const void *address, size_t size);
  * of its calls determine it. Elsewhere it is a number of getrandom(2). */
 uint64_t rdma_sim_random(void);
 
+/* clock_gettime(2) for a program, in the time of the fabric: each clock is at 1000 s at the
+ * start of a schedule. Elsewhere it is clock_gettime(). */
+struct timespec;
+int rdma_sim_clock_gettime(int clock, struct timespec *time);
+
 /* poll(2) and epoll_wait(2) for a program, in the time of the fabric. Elsewhere they are poll()
- * and epoll_wait(). Sources of programs can be compiled with -Dpoll=rdma_sim_poll and
- * -Depoll_wait=rdma_sim_epoll_wait. */
+ * and epoll_wait(). Sources of programs can be compiled with -Dpoll=rdma_sim_poll,
+ * -Depoll_wait=rdma_sim_epoll_wait and -Dclock_gettime=rdma_sim_clock_gettime. */
 struct pollfd;
 int rdma_sim_poll(struct pollfd *descriptors, unsigned long count, int milliseconds);
 struct epoll_event;

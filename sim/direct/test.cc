@@ -10,7 +10,7 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <list>
+#include <ctime>
 #include <memory>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -47,6 +47,61 @@ Options options_of(const rdma_sim_options *given) {
     return options;
 }
 
+// ---- faults --------------------------------------------------------------------------------
+
+void TestFaults::watch_calls() {
+    fabric().set_before_call([this](const Caller &caller, std::span<const std::byte> request) {
+        for (const Fault *const fault : call_faults_.take(fabric(), caller, request))
+            schedule(*fault);
+        return true;
+    });
+}
+
+void TestFaults::check_host(unsigned host) {
+    const size_t hosts = fabric().hosts().size();
+    if (host == 0 || host > hosts)
+        throw Refusal{ERANGE, "there is no host" + std::to_string(host) + ", only " +
+                                  std::to_string(hosts) + " hosts"};
+}
+
+void TestFaults::refuse_impossible(const Fault &fault) {
+    const std::string text = "'" + fault.text + "': ";
+    if ((fault.kind->needs_programs && !has_programs()) || fault.kind->sets_clock ||
+        fault.after != 0)
+        throw Refusal{ENOTSUP, text + "only rdma-sim has this fault: it is one of programs"};
+    if (fault.caller != 0)
+        check_host(fault.caller);
+    for (const unsigned host : fault.hosts) {
+        check_host(host);
+        const sim_profile &profile = *fabric().options().profile;
+        if (!is_possible(profile, fault))
+            throw Refusal{ENOTSUP,
+                          text + "the device " + profile.name + " cannot have this fault"};
+    }
+}
+
+void TestFaults::schedule(const Fault &fault) {
+    if (fault.time == 0)
+        occur(fault);
+    else
+        fabric().at(fabric().now() + fault.time, [this, &fault] { occur(fault); });
+}
+
+void TestFaults::add_fault(std::string_view text) {
+    const bool is_action = find_fault(text.substr(0, text.find(' '))) != nullptr;
+    try {
+        const Fault fault = is_action ? read_action(text) : read_fault(text);
+        refuse_impossible(fault);
+        faults_.push_back(fault);
+    } catch (const BadFault &bad) {
+        throw Refusal{EINVAL, "'" + std::string(text) + "': " + bad.why};
+    }
+    if (faults_.back().call)
+        call_faults_.add(faults_.back());
+    else
+        schedule(faults_.back());
+}
+
 } // namespace sim
 
 namespace {
@@ -68,30 +123,13 @@ class TestFabric : NoPrograms {
 
   private:
     sim::Fabric &fabric() override { return direct_.fabric(); }
-    void check_host(unsigned host);
-    void refuse_impossible(const Fault &fault);
-    void schedule(const Fault &fault);
-
     Direct direct_;
-    std::list<Fault> faults_; // timers refer to them
-    CallFaults call_faults_;
 };
 
 std::unique_ptr<TestFabric> current;
 
 TestFabric::TestFabric(const Options &options) : direct_(options) {
-    fabric().set_before_call([this](const Caller &caller, std::span<const std::byte> request) {
-        for (const Fault *const fault : call_faults_.take(fabric(), caller, request))
-            schedule(*fault);
-        return true;
-    });
-}
-
-void TestFabric::check_host(unsigned host) {
-    const size_t hosts = fabric().hosts().size();
-    if (host == 0 || host > hosts)
-        throw Refusal{ERANGE, "there is no host" + std::to_string(host) + ", only " +
-                                  std::to_string(hosts) + " hosts"};
+    watch_calls();
 }
 
 void TestFabric::use_host(unsigned host) {
@@ -106,43 +144,9 @@ void TestFabric::advance(uint64_t nanoseconds) {
     fabric().advance(fabric().now() + nanoseconds);
 }
 
-void TestFabric::refuse_impossible(const Fault &fault) {
-    const std::string text = "'" + fault.text + "': ";
-    if (fault.kind->needs_programs || fault.after != 0)
-        throw Refusal{ENOTSUP, text + "only rdma-sim has this fault: it is one of programs"};
-    if (fault.caller != 0)
-        check_host(fault.caller);
-    for (const unsigned host : fault.hosts) {
-        check_host(host);
-        const sim_profile &profile = *fabric().options().profile;
-        if (!is_possible(profile, fault))
-            throw Refusal{ENOTSUP,
-                          text + "the device " + profile.name + " cannot have this fault"};
-    }
-}
-
-void TestFabric::schedule(const Fault &fault) {
-    if (fault.time == 0)
-        occur(fault);
-    else
-        fabric().at(fabric().now() + fault.time, [this, &fault] { occur(fault); });
-}
-
 void TestFabric::add_fault(const char *text) {
-    const std::string_view words = text;
-    const bool is_action = find_fault(words.substr(0, words.find(' '))) != nullptr;
     const std::lock_guard held(direct_.lock());
-    try {
-        const Fault fault = is_action ? read_action(text) : read_fault(text);
-        refuse_impossible(fault);
-        faults_.push_back(fault);
-    } catch (const BadFault &bad) {
-        throw Refusal{EINVAL, "'" + std::string(text) + "': " + bad.why};
-    }
-    if (faults_.back().call)
-        call_faults_.add(faults_.back());
-    else
-        schedule(faults_.back());
+    TestFaults::add_fault(text);
 }
 
 void start(const rdma_sim_options *given) {
@@ -215,6 +219,17 @@ uint64_t rdma_sim_random() {
     return number;
 }
 
+int rdma_sim_clock_gettime(int clock, timespec *time) {
+    // Not 0 at the start, which programs use for "never".
+    constexpr time_t BEGIN = 1000;
+    constexpr uint64_t SECOND = 1'000'000'000;
+    const std::optional<uint64_t> now = time_of_program();
+    if (!now)
+        return clock_gettime(clock, time);
+    *time = {BEGIN + static_cast<time_t>(*now / SECOND), static_cast<long>(*now % SECOND)};
+    return 0;
+}
+
 int rdma_sim_poll(pollfd *descriptors, unsigned long count, int milliseconds) {
     return wait_for_program([=](int time) { return poll(descriptors, count, time); },
                             milliseconds, "poll");
@@ -231,7 +246,11 @@ void rdma_sim_exit(int status) {
 }
 
 int rdma_sim_fault(const char *fault) {
-    return guarded(true, [&] { current->add_fault(fault ? fault : ""); });
+    const char *const text = fault ? fault : "";
+    return guarded(!is_explored_program(), [&] {
+        if (!add_fault_for_program(text))
+            current->add_fault(text);
+    });
 }
 
 int rdma_sim_explore(const rdma_sim_test *test) {

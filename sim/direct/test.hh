@@ -10,6 +10,7 @@
 #include "../model/faults.hh"
 
 #include <functional>
+#include <list>
 #include <optional>
 #include <poll.h>
 #include <string>
@@ -22,25 +23,35 @@ struct Refusal {
     std::string why;
 };
 
-// The faults of a test, whose programs have the clock of the machine.
+// The faults of a test, whose programs all have the same clock.
 class TestFaults : public Machines {
   protected:
-    void occur(const Fault &fault) { // until it ends, `fault` must exist
+    void watch_calls();                    // for faults that occur at a call
+    void add_fault(std::string_view text); // throws a Refusal
+    void check_host(unsigned host);        // throws a Refusal
+    // Until it ends, `fault` must exist.
+    virtual void occur(const Fault &fault) {
         apply(*this, fault);
         if (fault.lasts != 0)
             fabric().at(fabric().now() + fault.lasts, [this, &fault] {
                 end(*this, fault);
-                ended();
+                ended(fault);
             });
     }
-    virtual void ended() {} // a fault
+    virtual void ended(const Fault &) {}
+    virtual bool has_programs() const { return true; }
 
   private:
     void set_clock(unsigned, uint64_t) override {}
+    void refuse_impossible(const Fault &fault);
+    void schedule(const Fault &fault);
+    std::list<Fault> faults_; // timers refer to them
+    CallFaults call_faults_;
 };
 
 // A test without programs on its hosts refuses the faults that need them.
 class NoPrograms : public TestFaults {
+    bool has_programs() const override { return false; }
     void kill(const Fault &) override {}
     void start(const Fault &) override {}
     void suspend(const Fault &, bool) override {}
@@ -67,6 +78,8 @@ bool sleep_of_program(uint64_t nanoseconds);
 bool persist_for_program(const void *address, size_t size);
 bool check_persistent(const void *address, size_t size); // throws a Refusal
 std::optional<uint64_t> random_of_program();
+std::optional<uint64_t> time_of_program();    // nanoseconds since the start of the schedule
+bool add_fault_for_program(const char *text); // throws a Refusal
 bool end_program(int status);
 
 // Waits for descriptors, at most for these milliseconds, without limit if they are negative.

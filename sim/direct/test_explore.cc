@@ -26,6 +26,7 @@ namespace sim {
 namespace {
 
 constexpr uint64_t SCHEDULES = 1000;
+constexpr unsigned SHORTENING = 1000;
 
 class TestSearch {
   public:
@@ -151,6 +152,11 @@ void TestSearch::add_faults() {
     if (names.empty())
         return;
     exploration_.faults = explored_faults(hosts, names);
+    if ((test_.flags & RDMA_SIM_TEST_RECOVERS) != 0)
+        for (ExploredFaults::Group &group : exploration_.faults.groups)
+            std::erase_if(group.faults, [](const Fault &fault) {
+                return fault.kind->end != nullptr && fault.lasts == 0;
+            });
     if (std::ranges::find(names, "power-off") != names.end())
         exploration_.power_failures = lasting_faults(hosts, "power-off");
 }
@@ -208,7 +214,11 @@ std::string TestSearch::run_schedule(Chooser &&chooser, uint64_t seed, bool is_t
 // Returns the finding of fewer choices, whose steps it prints.
 std::string TestSearch::report(const std::string &name, uint64_t seed,
                                const std::string &finding, const std::vector<Choice> &choices) {
+    unsigned left = test_.shortening != 0 ? test_.shortening : SHORTENING;
     const auto fails = [&](const std::vector<Choice> &fewer, std::vector<Point> *turns) {
+        if (left == 0)
+            return false;
+        left--;
         Chooser chooser(fewer);
         chooser.records_turns = turns;
         const std::string other = run_schedule(std::move(chooser), seed);

@@ -47,6 +47,7 @@ TestSchedule::TestSchedule(TestExploration &exploration, uint64_t seed, Chooser 
         program.random = seed * MAX_HOSTS + i;
         begin(program);
     }
+    watch_calls();
 }
 
 // ---- choices -------------------------------------------------------------------------------
@@ -109,10 +110,39 @@ bool TestSchedule::has_program(const Fault &fault) {
 }
 
 void TestSchedule::apply_fault(const Fault &fault) {
-    occurred_++;
-    trace("", "fault: " + fault.text);
     const std::lock_guard held(direct_->lock());
     occur(fault);
+}
+
+void TestSchedule::occur(const Fault &fault) {
+    occurred_++;
+    pending_ends_ += fault.lasts != 0;
+    trace("", "fault: " + fault.text);
+    TestFaults::occur(fault);
+}
+
+void TestSchedule::ended(const Fault &fault) {
+    pending_ends_ -= fault.lasts != 0;
+    changes_++;
+}
+
+// After a fault, a program may wait for one that the fault has ended.
+bool TestSchedule::may_wait_for_ever() const {
+    const bool recovers = (exploration_.test.flags & RDMA_SIM_TEST_RECOVERS) != 0;
+    return occurred_ != 0 && !(recovers && pending_ends_ == 0);
+}
+
+// For the program that has the turn, which the fault may end or suspend.
+void TestSchedule::add_fault(const char *text) {
+    {
+        const std::lock_guard held(direct_->lock());
+        TestFaults::add_fault(text);
+    }
+    changes_++;
+    if (player->state == TestProgram::ENDED)
+        player->coroutine.yield();
+    else
+        yield(TestProgram::REQUEST, NEVER, "rdma_sim_fault");
 }
 
 void TestSchedule::kill(const Fault &fault) {
@@ -237,7 +267,7 @@ void TestSchedule::persist(const void *address, size_t size) {
 void TestSchedule::give_turn(TestProgram &program) {
     if (++report_.turns > MAX_REQUESTS) {
         is_finished_ = true;
-        if (occurred_ == 0) // after a fault, programs may wait for ever
+        if (!may_wait_for_ever())
             find("the programs do not end within 200000 calls");
         return;
     }
@@ -306,7 +336,7 @@ bool TestSchedule::pass_time() {
     const bool waits_forever =
         next == NEVER &&
         ::is_idle(
-            now() - progress_at_, report_.turns - progress_turns_, occurred_ != 0, [this] {
+            now() - progress_at_, report_.turns - progress_turns_, may_wait_for_ever(), [this] {
                 return std::ranges::all_of(programs_, [](const TestProgram &program) {
                     return program.state == TestProgram::ENDED || program.waits.last_for_ever();
                 });
@@ -330,7 +360,7 @@ bool TestSchedule::pass_time() {
     for (const TestProgram &program : programs_)
         if (program.state != TestProgram::ENDED)
             all += (all.empty() ? "" : ", ") + program.name + " waits in " + program.function;
-    if (occurred_ == 0)
+    if (!may_wait_for_ever())
         find("the programs wait for ever: " + all);
     return false;
 }
@@ -419,57 +449,6 @@ void TestSchedule::run() {
     if (report_.finding[0] != '\0')
         trace("", std::string("FOUND: ") + report_.finding);
     report_.has_ended = true;
-}
-
-bool is_explored_program() {
-    return TestSchedule::player != nullptr;
-}
-
-bool sleep_of_program(uint64_t nanoseconds) {
-    if (!TestSchedule::player)
-        return false;
-    TestSchedule &schedule = *TestSchedule::current;
-    const uint64_t until = schedule.now() + nanoseconds;
-    while (schedule.now() < until)
-        schedule.yield(TestProgram::SLEEP, until, "rdma_sim_advance");
-    return true;
-}
-
-bool persist_for_program(const void *address, size_t size) {
-    if (TestSchedule::player)
-        TestSchedule::current->persist(address, size);
-    return TestSchedule::player != nullptr;
-}
-
-bool check_persistent(const void *address, size_t size) {
-    if (!TestSchedule::player)
-        return false;
-    const auto begin = reinterpret_cast<uint64_t>(address);
-    const uint64_t covered = TestSchedule::current->memory().persistent_length(begin, size);
-    if (covered < size) {
-        char text[100];
-        snprintf(text, sizeof(text), "a power failure can change the data at %p",
-                 reinterpret_cast<void *>(begin + covered));
-        throw Refusal{ENODATA, text};
-    }
-    return true;
-}
-
-std::optional<uint64_t> random_of_program() {
-    if (!TestSchedule::player)
-        return std::nullopt;
-    return next_random(TestSchedule::player->random);
-}
-
-bool end_program(int status) {
-    if (TestSchedule::player)
-        TestSchedule::current->end_program(status);
-    return false;
-}
-
-int wait_for_program(const WaitFunction &wait, int milliseconds, const char *function) {
-    return TestSchedule::player ? TestSchedule::current->wait(wait, milliseconds, function)
-                                : wait(milliseconds);
 }
 
 } // namespace sim

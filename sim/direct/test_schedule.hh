@@ -65,6 +65,7 @@ class TestSchedule : Clock, TestFaults {
     void persist(const void *address, size_t size);
     const TestMemory &memory() const { return exploration_.memory; }
     uint64_t now() { return direct_->fabric().now(); }
+    void add_fault(const char *text);
     static TestSchedule *current;            // of this child
     static thread_local TestProgram *player; // that has the turn; NULL in other threads
 
@@ -81,7 +82,9 @@ class TestSchedule : Clock, TestFaults {
     void start(const Fault &fault) override;
     void suspend(const Fault &fault, bool is_suspended) override;
     void power_off(const Fault &fault) override;
-    void ended() override { changes_++; } // a fault
+    void occur(const Fault &fault) override;
+    void ended(const Fault &fault) override;
+    bool may_wait_for_ever() const;
 
     template <class Choose> auto recorded(Choose choose);
     void begin(TestProgram &program);
@@ -112,7 +115,7 @@ class TestSchedule : Clock, TestFaults {
     uint64_t changes_ = 0, progress_at_ = 0, progress_turns_ = 0;
     uint64_t posted_at_ = 0, restarted_at_ = 0; // turns; 0: never
     bool is_finished_ = false;
-    unsigned occurred_ = 0; // faults
+    unsigned occurred_ = 0, pending_ends_ = 0; // faults, those of them that will end
 };
 
 } // namespace sim
