@@ -16,24 +16,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int program;
+int this_program;
 static char error[256]; // the last one that the program has printed
 static unsigned blocks; // that the program and librpma have allocated
 
 int run_example(int argc, char *argv[]); // its main()
 
 int main(int argc, char *argv[]) {
-    program = atoi(argv[0]);
+    this_program = atoi(argv[0]);
     const int status = run_example(argc, argv);
     if (!status && blocks > 0)
         report("a program succeeds without freeing its memory");
-    return handle_end(program, status, error);
+    return handle_end(this_program, status, error);
 }
 
 // -Dexit=end_program
 __attribute__((noreturn)) void end_program(int status);
 void end_program(int status) {
-    rdma_sim_exit(handle_end(program, status, error));
+    rdma_sim_exit(handle_end(this_program, status, error));
 }
 
 // ---- output: functions that the linker's --wrap replaces
@@ -45,7 +45,7 @@ int __wrap_printf(const char *format, ...) {
     va_start(values, format);
     const int length = vsnprintf(line, sizeof(line), format, values);
     va_end(values);
-    handle_line(program, line);
+    handle_line(this_program, line);
     fputs(line, stdout);
     return length;
 }
@@ -87,8 +87,8 @@ void __wrap_free(void *memory) {
 int __real_rpma_cq_get_wc(struct rpma_cq *cq, int count, struct ibv_wc *wc, int *got);
 int __wrap_rpma_cq_get_wc(struct rpma_cq *cq, int count, struct ibv_wc *wc, int *got) {
     const int ret = __real_rpma_cq_get_wc(cq, count, wc, got);
-    if (!ret && wc->status == IBV_WC_SUCCESS)
-        handle_completion(program);
+    if (!ret)
+        handle_completion(this_program, wc);
     return ret;
 }
 
@@ -102,7 +102,7 @@ static void persist(const void *ptr, size_t size) {
 
 int pmem2_map_new(struct pmem2_map **map, const struct pmem2_config *config,
                   const struct pmem2_source *source) {
-    *map = (struct pmem2_map *)file_bytes;
+    *map = (struct pmem2_map *)memory_of(this_program);
     return 0;
 }
 

@@ -7,16 +7,19 @@
 #ifndef CALLS_H
 #define CALLS_H 1
 
+#include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stddef.h>
 
+extern int this_program; // of the module
+
 // The memory that each file of a program maps.
-extern char file_bytes[] __attribute__((aligned(64)));
+char *memory_of(int program);
 extern size_t file_size;
 
-// A program prints a line, takes a successful completion, or is about to make its stores
-// persistent.
+// A program prints a line, takes a completion, or is about to make its stores persistent.
 void handle_line(int program, const char *line);
-void handle_completion(int program);
+void handle_completion(int program, const struct ibv_wc *wc);
 void handle_persist(void);
 
 // A program ends, and has printed an error, or "". Returns its status.
@@ -24,5 +27,27 @@ int handle_end(int program, int status, const char *error);
 
 // Records the first mistake.
 void report(const char *what);
+
+// ---- examples 14 and 15 (services.c) -------------------------------------------------------
+
+// A program waits for signals: it gets one when the descriptor, of an eventfd, is readable.
+void handle_signals(int program, int fd);
+extern int signals_fd; // of the module
+
+// ---- example 15 (mover_calls.c) ------------------------------------------------------------
+
+// A program is about to wait.
+void handle_wait(int program, bool (*is_port_down)(void));
+// It creates a queue of this size for receives, and posts one, or NULL if the post fails.
+void handle_srq(int program, unsigned size);
+void handle_receive(int program, const void *context);
+// It begins a connection, maybe after a message that it sent over a port that was down.
+void handle_connect(int program, const char *addr, bool is_after_loss);
+// It creates the queue pair of a connection, gets its number, and deletes it.
+void handle_setup(int program);
+void handle_qp_num(int program, const void *conn, uint32_t number);
+void handle_delete(int program, const void *conn);
+// It is about to send a message over the connection of a batch.
+void handle_send(int program, const void *batch, void *message);
 
 #endif // CALLS_H

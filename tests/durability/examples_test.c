@@ -115,7 +115,7 @@ static const struct configuration {
     {"faultless", "rxe", "cpu-flush", 20, "none", "mixed", true},
 };
 
-char file_bytes[BLOCKS_MAX * BLOCK_SIZE] __attribute__((aligned(64)));
+static char file_bytes[BLOCKS_MAX * BLOCK_SIZE] __attribute__((aligned(64)));
 size_t file_size;
 
 static const struct example *example;
@@ -204,6 +204,11 @@ static void check_server_line(const char *line) {
         report("the server accepts another log");
 }
 
+char *memory_of(int program) {
+    (void)program;
+    return file_bytes;
+}
+
 // ---- what the programs call ----------------------------------------------------------------
 
 void handle_line(int program, const char *line) {
@@ -224,8 +229,8 @@ void handle_line(int program, const char *line) {
         report("data that a program reported as persistent is not");
 }
 
-void handle_completion(int program) {
-    if (!example->has_log || program == SERVER)
+void handle_completion(int program, const struct ibv_wc *wc) {
+    if (wc->status != IBV_WC_SUCCESS || !example->has_log || program == SERVER)
         return;
     count_entry();
     check_entries(true);

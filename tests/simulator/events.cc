@@ -39,7 +39,7 @@ const EventKind event_kinds[] = {
     {fault("kill"), "%s is killed", 2},              // 1: for a long time
     {fault("power-off"), "%s: the power fails", 6},  // Loss; + 3: for a long time
     {fault("power-off"), "the power of all servers fails%s", 3},
-    {fault("cut"), "%s loses the network", 4}, // 1: for a long time; + 2: its device is removed
+    {fault("cut"), "%s loses the network", 2}, // 1: for a long time
     {fault("freeze"), "%s is suspended", 2},
     {"blank", "%s gets a blank memory", 1},
     {fault("addr-change"), "the link address of %s changes", 1},
@@ -120,15 +120,13 @@ bool Simulation::is_possible(const Event &event) {
     case Event::RECONNECT:
         return process.machine->disconnected;
     case Event::TIME:
-        return next_time() < now + FLIGHT_MAX_MS &&
-               (!oracle.early_timeouts_max || early_timeouts_ < oracle.early_timeouts_max);
+        return next_time() < now + FLIGHT_MAX_MS;
     case Event::KILL:
         return runs && (process.is_server || event.variant == 0) && may_lose_data(process);
     case Event::POWER:
         return process.is_server && process.machine->on && may_lose_data(process);
     case Event::DISCONNECT:
-        return runs && !process.machine->disconnected &&
-               (event.variant < 2 || oracle.handles_device_events);
+        return runs && !process.machine->disconnected;
     case Event::FREEZE: // a second server must not lock the log before the first one
         return runs && process.frozen_until <= now &&
                (!configuration->first_client || !process.is_server || process.has_listened);
@@ -213,18 +211,17 @@ const std::vector<Event> &Simulation::options() {
 }
 
 // Half of the faults are in the machine's own link, so that its port has an event.
-void Simulation::disconnect(Machine &machine) {
-    machine.port_down = random_bit();
-    if (machine.port_down)
+void Simulation::disconnect(Machine &machine, unsigned variant) {
+    machine.disconnected = true;
+    machine.reconnect_at = now + RESTART_MS[variant];
+    if (random_bit())
         network.set_port(machine, false);
 }
 
 void Simulation::reconnect(Machine &machine) {
-    machine.disconnected = machine.no_device = false;
+    machine.disconnected = false;
     machine.reconnect_at = NEVER;
-    network.reconnect(machine);
     network.set_port(machine, true);
-    machine.port_down = false;
 }
 
 void Simulation::pass_time() {
@@ -326,15 +323,12 @@ void Simulation::apply(const Event &event) {
             fail_power(*processes[i], event.variant);
         return;
     case Event::DISCONNECT:
-        machine.disconnected = true;
-        machine.reconnect_at = now + RESTART_MS[event.variant % 2];
-        return event.variant < 2 ? disconnect(machine) : network.remove_device(machine);
+        return disconnect(machine, event.variant);
     case Event::ADDRESS:
         return network.change_address(machine);
     case Event::COPY:
         return copy_or_restore(process);
     case Event::REFUSE:
-        machine.refuses_post = true;
         return network.refuse_post(machine, static_cast<Refusal>(event.variant));
     case Event::BLANK:
         kill(process);

@@ -15,7 +15,6 @@
 #include <libpmem2.h>
 #include <netdb.h>
 #include <sstream>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -53,12 +52,6 @@ int print(FILE *stream, const std::string &text) {
         simulation.handle_line(process, line);
     return static_cast<int>(text.size());
 }
-
-struct Epoll : Object {
-    std::vector<std::pair<int, epoll_data_t>> watched;
-    std::vector<pollfd> fds; // of the current epoll_wait()
-    size_t next = 0;         // the first descriptor to check
-};
 
 int wait_for_any(struct pollfd *fds, nfds_t count, int timeout) {
     int64_t deadline = timeout < 0 ? NEVER : simulation.now + timeout;
@@ -183,68 +176,12 @@ WRAPPED int __wrap_signalfd(int fd, const sigset_t *set, int flags) {
     return simulation.open_descriptor(Descriptor::SIGNALS);
 }
 
-RETURNS(int, __wrap_epoll_create1, (int),
-        simulation.open_descriptor(Descriptor::OBJECT, simulation.make_object<Epoll>()))
-
 WRAPPED int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
     for (nfds_t i = 0; i < count; i++)
         if (fds[i].fd >= 0)
             simulation.descriptor(fds[i].fd);
     simulation.configuration->oracle->on_wait(*simulation.current);
     return wait_for_any(fds, count, timeout);
-}
-
-WRAPPED int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event) {
-    simulation.descriptor(fd);
-    auto &watched = static_cast<Epoll *>(simulation.descriptor(epoll).object)->watched;
-    if (operation == EPOLL_CTL_DEL)
-        std::erase_if(watched, [fd](const auto &watch) { return watch.first == fd; });
-    else if (operation == EPOLL_CTL_ADD && event->events == EPOLLIN)
-        watched.emplace_back(fd, epoll_data_t{event->data});
-    else
-        simulation.fail("not simulated: epoll_ctl() with this operation");
-    return 0;
-}
-
-// More wake-ups than a correct program needs before time passes: a server of mover-full, with
-// ten clients, needs more than 2,000.
-constexpr unsigned WAKE_UPS_MAX = 10000;
-
-WRAPPED int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
-    auto *epoll = static_cast<Epoll *>(simulation.descriptor(fd).object);
-    std::erase_if(epoll->watched, [](const auto &watch) { // a closed descriptor
-        return simulation.descriptor(watch.first).closed;
-    });
-    simulation.configuration->oracle->on_wait(*simulation.current);
-    simulation.current->links_at_port_up = 0;
-    if (std::exchange(simulation.current->wait_began_at, simulation.now) != simulation.now)
-        simulation.current->wake_ups = 0;
-    if (++simulation.current->wake_ups > WAKE_UPS_MAX)
-        simulation.fail("wakes up repeatedly for an event that it does not take");
-    // A reported descriptor may not be ready when the program reads it: see poll(2).
-    const auto &early = epoll->watched[epoll->next % epoll->watched.size()];
-    if (simulation.descriptor(early.first).kind == Descriptor::CHANNEL &&
-        simulation.random_bit() && simulation.random_bit()) {
-        epoll->next++;
-        events->events = EPOLLIN;
-        events->data = early.second;
-        return 1;
-    }
-    epoll->fds.clear();
-    for (const auto &watch : epoll->watched)
-        epoll->fds.push_back({watch.first, POLLIN, 0});
-    if (wait_for_any(epoll->fds.data(), epoll->fds.size(), timeout) == 0)
-        return 0;
-    // The kernel reports descriptors in turn, even if the first one is always ready.
-    int ready = 0;
-    size_t count = epoll->fds.size(), first = epoll->next % count;
-    for (size_t i = first; i < first + count && ready < max; i++)
-        if (epoll->fds[i % count].revents) {
-            events[ready].events = EPOLLIN;
-            events[ready++].data = epoll->watched[i % count].second;
-            epoll->next = i + 1;
-        }
-    return ready;
 }
 
 // ---- names and dynamic memory, also of the libraries

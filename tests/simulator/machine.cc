@@ -29,22 +29,6 @@ void Network::set_port(const Machine &machine, bool is_up) {
     fabric_->set_port(host_of(machine), device_of(machine), is_up);
 }
 
-// Removes a device while programs use it, as Linux does. Its connections end. reconnect() adds
-// a device with the same address.
-void Network::remove_device(Machine &machine) {
-    machine.no_device = true;
-    for (const uint16_t i : open_links) {
-        Link &link = *links[i];
-        if ((link.machines[0] == &machine || link.machines[1] == &machine) && can_break(link))
-            break_link(link, PARTLY_EXECUTED, true);
-    }
-    fabric_->remove_device(host_of(machine), device_of(machine));
-}
-
-void Network::reconnect(const Machine &machine) {
-    fabric_->replace_device(host_of(machine), device_of(machine));
-}
-
 void Network::set_power(const Machine &machine, bool is_on) {
     fabric_->set_power(host_of(machine), is_on);
 }
@@ -110,20 +94,6 @@ static size_t count(const sim::Fabric &fabric, const Process &process) {
     }));
 }
 
-size_t Network::queue_pairs(const Process &process) const {
-    return count<sim::Qp>(*fabric_, process);
-}
-
 unsigned Network::contexts(const Process &process) const {
     return static_cast<unsigned>(count<sim::Context>(*fabric_, process));
-}
-
-bool Network::has_device_event(const Process &process) const {
-    return std::ranges::any_of(fabric_->objects(), [&](const auto &entry) {
-        const auto *const channel = entry.second->kind == sim::Object::CHANNEL
-                                        ? static_cast<const sim::Channel *>(entry.second.get())
-                                        : nullptr;
-        return channel && channel->purpose == sim::Channel::ASYNC && !channel->queue.empty() &&
-               channel->session == process.caller.session;
-    });
 }

@@ -32,21 +32,6 @@ bool is_connected(const sim::Qp &qp) {
     return qp.attr.qp_state == IBV_QPS_RTS || qp.attr.qp_state == IBV_QPS_RTR;
 }
 
-// An oracle reads a message, and may change it on its way. All programs are in this process.
-void show_message(const Link &link, int side, sim::Send &send) {
-    const auto on_send = simulation.configuration->oracle->on_send;
-    if (!on_send || (send.wr.opcode != IBV_WR_SEND && send.wr.opcode != IBV_WR_SEND_WITH_IMM))
-        return;
-    std::string data(reinterpret_cast<const char *>(send.inlined.data()), send.inlined.size());
-    if (send.wr.inline_length == 0)
-        for (const ibv_sge &sge : send.sges)
-            data.append(reinterpret_cast<const char *>(sge.addr), sge.length);
-    on_send(link, side, data);
-    const auto *const bytes = reinterpret_cast<const std::byte *>(data.data());
-    send.inlined.assign(bytes, bytes + data.size());
-    send.wr.inline_length = static_cast<uint32_t>(data.size());
-}
-
 } // namespace
 
 sim::Send *Network::next_send(const Link &link, int side, bool passes) const {
@@ -149,7 +134,6 @@ void Network::execute(Link &link, int side, Visible visible, bool passes) {
     sim::Qp &qp = *link.ends[side].qp;
     sim::Send &send = *next_send(link, side, passes);
     const uint32_t rkey = send.wr.rkey;
-    show_message(link, side, send);
     visible_ = visible;
     if (sim::execute(*fabric_, qp, send) == sim::NO_RECEIVE)
         simulation.fail("a message arrives without a receive: iWARP ends its connection");

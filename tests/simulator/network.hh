@@ -24,16 +24,8 @@ struct End {
     sim::Qp *qp = nullptr;    // the same
     bool established = false; // the program has taken RDMA_CM_EVENT_ESTABLISHED
     bool ended = false;       // the program has taken an event that ends the connection
-    const Machine *server = nullptr;
-    int64_t received_at = 0,
-            previous_received_at = 0; // when the program last received from the other side
-    int64_t posted_at = 0;            // the last time of a post without outstanding operations
-    bool has_completion = false;      // the program has taken a successful completion
-    void note_receive(int64_t now) {
-        if (received_at != now)
-            previous_received_at = received_at;
-        received_at = now;
-    }
+    int64_t received_at = 0;  // when the program last received from the other side
+    int64_t posted_at = 0;    // the last time of a post without outstanding operations
 };
 
 struct Link {
@@ -94,8 +86,6 @@ class Network : public sim::Environment, sim::Scheduler {
 
     // ---- events of a machine
     void set_port(const Machine &machine, bool is_up);
-    void remove_device(Machine &machine);
-    void reconnect(const Machine &machine);
     void set_power(const Machine &machine, bool is_on);
     void refuse_post(const Machine &machine, Refusal refusal);
     void accept_posts() { fabric_->accept_posts(); } // of all machines
@@ -108,8 +98,6 @@ class Network : public sim::Environment, sim::Scheduler {
     const sim::Fabric &fabric() const { return *fabric_; }
     // The name of an object that the program has not deleted, or NULL.
     const char *leaked_object(const Process &process) const;
-    bool has_device_event(const Process &process) const; // one that it has not taken
-    size_t queue_pairs(const Process &process) const;
     unsigned contexts(const Process &process) const;
 
     // ---- Environment
@@ -153,7 +141,7 @@ class Network : public sim::Environment, sim::Scheduler {
     unsigned host_of(const Machine &machine) const;
     unsigned device_of(const Machine &machine) const;
     void open_session(Process &process);
-    void before(Process &self, const rdma_sim_message &message);
+    void before(const rdma_sim_message &message);
     bool intercepts(const rdma_sim_message &message, sim::Reply &reply);
     void after(Process &self, const rdma_sim_message &message, int error);
     void after_resolve(Process &self, const sim::CmResolveAddr &request);

@@ -120,7 +120,6 @@ void Process::wait_until(const pollfd *waited_fds, size_t count, int64_t until) 
     fd_count = count;
     deadline = until;
     state = WAITING;
-    port_was_up = false;
     yield();
 }
 

@@ -22,11 +22,8 @@ constexpr int64_t NEVER = INT64_MAX;
 // The state of a machine without its memory, with the initial values.
 struct MachineState {
     bool on = true, disconnected = false;
-    bool port_down = false;       // while disconnected: the port of its device is down
     std::string copy;             // a copy of its memory, or empty
-    bool no_device = false;       // while disconnected: its device was removed
     int64_t reconnect_at = NEVER; // in ms
-    bool refuses_post = false;    // a post of its program fails, or has failed
 };
 
 struct Machine : MachineState {
@@ -52,21 +49,10 @@ struct ProcessState {
 struct RunState {
     bool stop_requested = false;       // by SIGTERM
     bool has_reported_records = false; // a server: it has reported its state
-    bool port_was_up = false;          // it has queried the port since its last wait
-    bool sent_over_down_port =
-        false; // it sent a CM message over a down port that it had not queried
-    int64_t wait_began_at = NEVER; // when it last called epoll_wait()
-    unsigned wake_ups = 0;         // number of wake-ups at that time
-    size_t links_at_port_up = 0;   // number of links when it took the event of an active port
-    int64_t port_up_at = NEVER;    // when it took that event, until it reports it
-    bool logged = false;           // the library has logged an unexpected error
-    bool lost_device = false;      // it ended before it took the event of a removed device
+    bool logged = false;               // the library has logged an unexpected error
     bool has_unreported_disconnect =
-        false; // a client had ended when it was accepted, which is not reported yet
-    bool has_reported_bad_reply = false; // it has reported an unexpected reply
-    std::map<const Machine *, unsigned>
-        missed_replies;         // number of consecutive missing replies of a server
-    sigset_t blocked{};         // blocked signals
+        false;          // a client had ended when it was accepted, which is not reported yet
+    sigset_t blocked{}; // blocked signals
     std::string output, errors; // an incomplete line; the text on stderr
 };
 

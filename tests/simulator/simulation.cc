@@ -35,7 +35,7 @@ void Simulation::load_programs(const Configuration &chosen, const std::string &m
         process.name = (process.is_server ? "server" : "client") + std::to_string(number + 1);
         process.machine->name = "machine-of-" + process.name;
         bool is_other = configuration->first_client && !process.is_server && number == 0;
-        if (is_other && strstr(configuration->first_client, "-server"))
+        if (is_other)
             process.machine = machines[0].get();
         process.load(is_other ? modules + "/" + configuration->first_client + ".so"
                               : path + (process.is_server ? "-server.so" : "-client.so"));
@@ -52,7 +52,7 @@ void Simulation::begin(Schedule &schedule) {
     static_cast<SimulationState &>(*this) = {};
     schedule_ = &schedule;
     random_state_ = schedule.salt;
-    checked_changes_ = early_timeouts_ = 0;
+    checked_changes_ = 0;
     running_ = nullptr;
     schedule.begin();
     for (auto &machine : machines) {
@@ -181,8 +181,6 @@ void Simulation::step() {
     Event event;
     if (schedule_->is_default() || !schedule_->choose(options(), event))
         event = default_event();
-    else
-        early_timeouts_ += event.kind == Event::TIME;
     apply(event);
     uint64_t changes = 0;
     for (auto &machine : machines)
@@ -268,7 +266,6 @@ void Simulation::process_ended(Process &process) {
             return fail("succeeds without freeing %u blocks of memory",
                         process.heap.blocks() - network.contexts(process));
     }
-    process.lost_device = network.has_device_event(process);
     network.process_ended(process);
     for (auto &object : objects)
         if (object->owner == &process)

@@ -18,15 +18,11 @@ struct Oracle {
     const char *example; // its directory
     bool has_reader = false;
     bool locks_files = false; // a program uses only the part of a file that it has locked
-    bool handles_device_events = false;
-    unsigned early_timeouts_max = 0; // how often time can pass while packets wait; 0: no limit
-    int resolve_ms = 1000;           // the maximum timeout of rdma_resolve_addr()
+    int resolve_ms = 1000;    // the maximum timeout of rdma_resolve_addr()
     Arguments (*arguments)(const Process &process);
     void (*begin)() = [] {};                                // resets the state for a schedule
     void (*on_line)(Process &, const char *) = ignore_line; // a program printed a line
-    // A side sends a message, which the function can change.
-    void (*on_send)(const Link &, int side, std::string &) = nullptr;
-    void (*on_end)(Process &) = ignore;  // a process ended by itself
+    void (*on_end)(Process &) = ignore;                     // a process ended by itself
     void (*check)() = [] {};             // called after each step that changed a memory
     void (*on_wait)(Process &) = ignore; // a process waits for events
     bool (*may_lose_memory)(const Process &server) = nullptr; // if the invariants allow it
@@ -35,13 +31,12 @@ struct Oracle {
     static void ignore_line(Process &, const char *) {}
 };
 
-extern const Oracle replicated_log, block_mover;
+extern const Oracle replicated_log;
 
 struct Configuration {
     std::string name;
     const Oracle *oracle = &replicated_log;
     unsigned servers = 1, clients; // without the client that runs at the end
-    const char *option = nullptr;  // selects a variant of the example
     unsigned lines = 0;            // lines of each client's standard input
     unsigned last_lines = 0;       // lines of the last client's standard input
     bool loses_memory = false;     // servers can lose their memories
@@ -65,7 +60,7 @@ const End *lost_end(const Process &client, const char *line);
 // simulation.finding.
 unsigned damage_logs();
 
-// An open file or an epoll descriptor. It exists until the schedule ends.
+// An open file. It exists until the schedule ends.
 struct Object {
     Process *owner = nullptr;
     bool alive = true;
@@ -167,7 +162,7 @@ class Simulation : public SimulationState {
     const std::vector<Event> &options();
     void start(Process &process);
     void kill(Process &process);
-    void disconnect(Machine &machine);
+    void disconnect(Machine &machine, unsigned variant);
     void reconnect(Machine &machine);
     void pass_time();
     void copy_or_restore(Process &server);
@@ -179,7 +174,6 @@ class Simulation : public SimulationState {
     Schedule *schedule_;
     std::vector<Event> options_;
     uint64_t random_state_;
-    unsigned early_timeouts_;    // how often time passed while packets waited
     uint64_t checked_changes_;   // sum of the changes of all memories
     Process *running_ = nullptr; // continues by default
 };

@@ -82,21 +82,6 @@ void check_number(const sim::Qp &qp) {
                     "creates a queue pair with the number of one that has unread completions");
 }
 
-// All CM messages share a QP, which fails on soft-RoCE if a message cannot be sent.
-void check_connect() {
-    if (simulation.current->sent_over_down_port &&
-        simulation.configuration->oracle->handles_device_events)
-        simulation.fail("connects after a message to a port that was down, after which "
-                        "soft-RoCE accepts no connection");
-}
-
-// Called when a CM message is sent: the program must have queried the port since its last wait.
-void note_cm_message() {
-    simulation.current->sent_over_down_port |=
-        simulation.current->machine->port_down && !simulation.current->port_was_up;
-    simulation.current->port_was_up = false;
-}
-
 bool uses(const sim::Qp &qp, uint32_t key) {
     const auto has_key = [key](const auto &queued) {
         return std::ranges::any_of(
@@ -156,7 +141,7 @@ int Network::call(rdma_sim_message &message) {
         simulation.preemption_point();
     if (!self.caller.session)
         open_session(self);
-    before(self, message);
+    before(message);
     static std::vector<std::byte> request; // static, like the reply, to reuse its memory
     static sim::Reply reply;
     const auto *const first = static_cast<const std::byte *>(message.request);
@@ -179,11 +164,8 @@ int Network::call(rdma_sim_message &message) {
 
 // ---- before a call
 
-void Network::before(Process &self, const rdma_sim_message &message) {
+void Network::before(const rdma_sim_message &message) {
     switch (op_of(message)) {
-    case sim::OP_QUERY_PORT:
-        self.port_was_up = !self.machine->port_down && !self.machine->no_device;
-        break;
     case sim::OP_POST_SEND:
         if (const sim::Qp *const qp = fabric_->find<sim::Qp>(as<sim::PostSend>(message).qp);
             qp && qp->sends.empty() && qp->send_cq->ring->added == qp->send_cq->ring->taken)
@@ -192,19 +174,6 @@ void Network::before(Process &self, const rdma_sim_message &message) {
         break;
     case sim::OP_DESTROY:
         before_destroy(as<sim::Destroy>(message));
-        break;
-    case sim::OP_CM_RESOLVE_ADDR:
-        check_connect();
-        break;
-    case sim::OP_CM_CONNECT:
-        note_cm_message();
-        break;
-    case sim::OP_CM_DESTROY:
-        // Linux 6.1, cm.c, cm_destroy_id(): sends nothing if the other side has disconnected.
-        if (const sim::CmId *const id = fabric_->cm().id_of(as<sim::CmDestroy>(message).id);
-            id && id->connects() && id->state < SIM_CM_TIMEWAIT &&
-            id->state != SIM_CM_REQ_RECEIVED)
-            note_cm_message();
         break;
     default:
         break;
@@ -277,7 +246,6 @@ void Network::after_resolve(Process &self, const sim::CmResolveAddr &request) {
     link->timeout_ms = static_cast<int>(request.timeout_ms);
     link->ends[0].owner = &self;
     link->ends[0].id = request.id;
-    link->ends[0].server = link->machines[1];
     places_[request.id] = {link.get(), 0};
     open_links.push_back(static_cast<uint16_t>(links.size()));
     links.push_back(std::move(link));
@@ -305,10 +273,6 @@ void Network::after_accept(Process &self, const sim::CmAccept &request, int erro
 
 void Network::after_event(Process &self, const sim::Channel &channel,
                           const sim::TakeEvent::Reply &event, const void *data) {
-    if (channel.purpose == sim::Channel::ASYNC && event.type == IBV_EVENT_PORT_ACTIVE) {
-        self.links_at_port_up = links.size();
-        self.port_up_at = simulation.now;
-    }
     if (channel.purpose != sim::Channel::CONNECTIONS)
         return;
     const auto &taken = *static_cast<const sim::CmEvent *>(data);
@@ -316,10 +280,9 @@ void Network::after_event(Process &self, const sim::Channel &channel,
     if (!place || event.type == RDMA_CM_EVENT_ADDR_CHANGE)
         return;
     End &end = place->link->ends[place->side];
-    end.note_receive(simulation.now);
+    end.received_at = simulation.now;
     switch (event.type) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
-        check_connect();
         end.owner = &self;
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
@@ -372,15 +335,9 @@ void Network::polls(const sim::Ring &ring) {
 
 void Network::polled(const ibv_wc *wc, int count) {
     for (int i = 0; i < count; i++) {
-        // In example 15, the queue also has completions of sends, which are no replies.
-        const bool is_reply = wc[i].status == IBV_WC_SUCCESS &&
-                              (!simulation.configuration->oracle->handles_device_events ||
-                               wc[i].opcode & IBV_WC_RECV);
-        End *const end = is_reply ? end_of_number(wc[i].qp_num) : nullptr;
-        if (!end)
-            continue;
-        end->note_receive(simulation.now);
-        end->has_completion = true;
+        End *const end = wc[i].status == IBV_WC_SUCCESS ? end_of_number(wc[i].qp_num) : nullptr;
+        if (end)
+            end->received_at = simulation.now;
     }
 }
 

@@ -30,7 +30,7 @@ TABLES = {
                    lambda _, build: {"LD_LIBRARY_PATH": str(build / "subprojects" / "rdma-sim")}),
 }
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(HERE.parent / "simulator"))
+sys.path.insert(0, str(HERE.parent / "durability"))
 from mistakes import plant, read_mistakes  # noqa: E402
 
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent / 'simulator'))
+sys.path.insert(0, str(HERE.parent.parent / 'durability'))
 from mistakes import plant, read_mistakes  # noqa: E402
 
 

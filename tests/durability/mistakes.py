@@ -129,7 +129,7 @@ class Builder:
 
 def explore(options, modules, _, how):
     """Return the output, the finding, and whether the finding was repeated."""
-    found = subprocess.run([options.program, *how.split()], env={**os.environ, "MODULES": str(modules)},
+    found = subprocess.run([options.program, *how.split()], env={**os.environ, "MODULES": str(modules), "SHORTENING": "1"},
                            capture_output=True, text=True)
     finding = re.search(r"^.*: (?:seed|schedule) \d+: (.*)$", found.stdout, flags=re.M)
     return found, finding, finding and "(not found again" not in finding[0]
