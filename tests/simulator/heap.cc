@@ -63,6 +63,10 @@ void Heap::release(void *ptr) {
         memset(ptr, RELEASED, size);
 }
 
+size_t Heap::size_of(void *ptr) {
+    return head_of(ptr);
+}
+
 bool Heap::contains(const void *ptr) const {
     return ptr >= begin_ && ptr < begin_ + HEAP_SIZE;
 }

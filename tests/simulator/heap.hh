@@ -16,6 +16,7 @@ class Heap {
     void *allocate_zeros(size_t size);
     void release(void *ptr);
     bool contains(const void *ptr) const;
+    static size_t size_of(void *ptr);
     unsigned blocks() const { return blocks_; } // the number of allocated blocks
 
   private:

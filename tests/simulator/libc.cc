@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <libpmem2.h>
+#include <malloc.h>
 #include <netdb.h>
 #include <sstream>
 #include <sys/mman.h>
@@ -200,6 +201,12 @@ WRAPPED void __wrap_free(void *ptr) {
         simulation.current->heap.release(ptr);
     else
         free(ptr);
+}
+
+WRAPPED size_t __wrap_malloc_usable_size(void *ptr) {
+    return simulation.current && simulation.current->heap.contains(ptr)
+               ? Heap::size_of(ptr)
+               : malloc_usable_size(ptr);
 }
 
 // Machine N has the address 10.77.0.N.
