@@ -356,13 +356,32 @@ int sim_check_qp_change(const struct sim_profile *device, enum ibv_qp_type type,
     return is_possible && are_valid(device, from, attr, mask) ? 0 : EINVAL;
 }
 
+// ---- addresses -----------------------------------------------------------------------------
+
+bool sim_is_ip4_gid(const union ibv_gid *gid) {
+    static const uint8_t of_ip4[12] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(gid->raw, of_ip4, sizeof(of_ip4)) == 0;
+}
+
+int sim_check_path(const struct sim_profile *device, const union ibv_gid *gids, size_t count,
+                   const struct ibv_ah_attr *path) {
+    const uint8_t source = path->grh.sgid_index;
+    if (!path->is_global || device->transport == SIM_IWARP)
+        return 0;
+    if (source >= count)
+        return source < device->gid_entries ? ENODATA : EINVAL;
+    const bool is_resolved =
+        device->transport == SIM_ROCE && !sim_is_multicast_gid(&path->grh.dgid);
+    return is_resolved && sim_is_ip4_gid(&gids[source]) != sim_is_ip4_gid(&path->grh.dgid)
+               ? EINVAL
+               : 0;
+}
+
 // ---- multicast -----------------------------------------------------------------------------
 
 // Linux 7.3, include/rdma/ib_addr.h, rdma_is_multicast_addr(): also an IPv4 address.
 bool sim_is_multicast_gid(const union ibv_gid *gid) {
-    static const uint8_t of_ipv4[12] = {[10] = 0xff, [11] = 0xff};
-    return gid->raw[0] == 0xff ||
-           (memcmp(gid->raw, of_ipv4, sizeof(of_ipv4)) == 0 && gid->raw[12] >> 4 == 0xe);
+    return gid->raw[0] == 0xff || (sim_is_ip4_gid(gid) && gid->raw[12] >> 4 == 0xe);
 }
 
 // Linux 7.3, drivers/infiniband/core/verbs.c, ib_attach_mcast() and is_valid_mcast_lid()

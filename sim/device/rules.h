@@ -66,6 +66,13 @@ int sim_check_qp_change(const struct sim_profile *device, enum ibv_qp_type type,
 enum sim_about { SIM_ABOUT_CQ, SIM_ABOUT_SRQ, SIM_ABOUT_QP, SIM_ABOUT_DEVICE };
 enum sim_about sim_about_of(enum ibv_event_type type);
 
+bool sim_is_ip4_gid(const union ibv_gid *gid);
+// Of an address handle, or of the path of a QP, from a device with `count` GIDs. Linux 7.3,
+// drivers/infiniband/core: verbs.c, rdma_fill_sgid_attr(); addr.c, rdma_resolve_ip(): the
+// families of the source and of the destination are the same.
+int sim_check_path(const struct sim_profile *device, const union ibv_gid *gids, size_t count,
+                   const struct ibv_ah_attr *path);
+
 enum { SIM_MULTICAST_LID = 0xc000, SIM_MULTICAST_QP = 0xffffff };
 bool sim_is_multicast_gid(const union ibv_gid *gid);
 // Of ibv_attach_mcast() and ibv_detach_mcast().

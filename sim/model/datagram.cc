@@ -48,12 +48,11 @@ static_assert(sizeof(NetworkHeader) == GRH_BYTES);
 
 // Returns true if datagrams from the GID are packets of IPv4.
 static bool is_ip4(const Device &device, const ibv_gid &source) {
-    return device.profile->transport == SIM_ROCE &&
-           IN6_IS_ADDR_V4MAPPED(reinterpret_cast<const in6_addr *>(source.raw));
+    return device.profile->transport == SIM_ROCE && sim_is_ip4_gid(&source);
 }
 
 static const ibv_gid &gid_of_sender(const Device &device, const ibv_ah_attr &address) {
-    return device.gids[std::min<size_t>(address.grh.sgid_index, device.gids.size() - 1)];
+    return device.gids[address.is_global ? address.grh.sgid_index : 0];
 }
 
 static uint16_t checksum_of(const iphdr &header) {

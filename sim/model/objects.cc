@@ -35,7 +35,9 @@ int Verbs::create_ah(const CreateAh &request, CreateAh::Reply &reply) {
     const bool is_roce = pd->context->device->profile->transport == SIM_ROCE;
     if (is_roce && !request.attr.is_global)
         return EINVAL;
-    int error;
+    int error = pd->context->device->check_path(request.attr);
+    if (error)
+        return error;
     Ah *const made = create<Ah>(*pd->context->device, error);
     if (!made)
         return error;

@@ -297,6 +297,9 @@ struct Device {
         return profile->transport == SIM_IWARP ? 1 : static_cast<unsigned>(gids.size());
     }
     ibv_gid reported_gid(unsigned i) const; // i < gid_count()
+    int check_path(const ibv_ah_attr &path) const {
+        return sim_check_path(profile, gids.data(), gids.size(), &path);
+    }
     // Its network interface.
     std::string interface() const { return "sim" + std::to_string(number); }
     unsigned interface_index() const { return number + 2; } // lo is 1

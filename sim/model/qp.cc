@@ -322,6 +322,8 @@ int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
     if (const int error = sim_check_qp_change(qp.context->device->profile, qp.type,
                                               qp.attr.qp_state, &attr, mask))
         return error;
+    if (const int error = mask & IBV_QP_AV ? qp.context->device->check_path(attr.ah_attr) : 0)
+        return error;
     if (to == IBV_QPS_INIT && qp.was_reset && !qp.context->device->profile->reuses_reset_qp)
         return EINVAL;
     if (to == IBV_QPS_ERR) {

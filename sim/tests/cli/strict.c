@@ -48,6 +48,7 @@ static void modify(struct ibv_qp *qp, struct ibv_qp *peer, const union ibv_gid *
     attr.ah_attr.is_global = 1;
     attr.ah_attr.port_num = 1;
     attr.ah_attr.grh.dgid = *gid;
+    attr.ah_attr.grh.sgid_index = 1;
     attr.max_dest_rd_atomic = 1;
     attr.min_rnr_timer = 12;
     MUST(!ibv_modify_qp(qp, &attr,

@@ -19,6 +19,7 @@ inline int connect_qp(ibv_qp *qp, ibv_qp_attr attr, const ibv_gid &gid, uint32_t
     attr.rq_psn = attr.sq_psn = psn;
     attr.ah_attr.is_global = 1;
     attr.ah_attr.grh.dgid = gid;
+    attr.ah_attr.grh.sgid_index = gid.raw[10] == 0xff; // of the same family
     const bool is_reliable = qp->qp_type != IBV_QPT_UC;
     attr.qp_state = IBV_QPS_INIT;
     int error = ibv_modify_qp(

@@ -214,6 +214,47 @@ void header_of_a_datagram_has_the_addresses_and_the_family_of_its_gids(void **) 
     }
 }
 
+// Linux 7.3, drivers/infiniband/core/verbs.c, rdma_fill_sgid_attr(), and core/addr.c,
+// rdma_resolve_ip(); ../conformance/datagram_rxe.tsv
+void path_needs_a_source_of_the_family_of_its_destination(void **) {
+    static const struct {
+        const char *device;
+        uint8_t source, destination;
+        int error;
+    } rows[] = {{"rxe", 1, 1, 0},
+                {"rxe", 0, 2, 0},
+                {"rxe", 0, 1, EINVAL},
+                {"rxe", 1, 2, EINVAL},
+                {"rxe", 3, 1, ENODATA},
+                {"irdma-roce", 31, 1, ENODATA},
+                {"irdma-roce", 32, 1, EINVAL},
+                {"mlx5-ib", 1, 0, ENODATA}};
+    for (const auto &row : rows) {
+        Direct direct(options_of(row.device));
+        Side a(direct, 1, false, 0, 32);
+        ibv_qp_attr attr = {};
+        attr.qp_state = IBV_QPS_RTR;
+        attr.path_mtu = IBV_MTU_1024;
+        attr.ah_attr.port_num = attr.ah_attr.is_global = 1;
+        attr.ah_attr.grh.sgid_index = row.source;
+        assert_int_equal(ibv_query_gid(a.context, 1, row.destination, &attr.ah_attr.grh.dgid),
+                         0);
+        assert_int_equal(
+            a.modify(IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+        assert_int_equal(ibv_modify_qp(a.qp, &attr,
+                                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                           IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+                         row.error);
+        errno = 0;
+        ibv_ah *const made = ibv_create_ah(a.pd, &attr.ah_attr);
+        assert_int_equal(errno, row.error);
+        assert_int_equal(!made, row.error != 0);
+        if (made)
+            assert_int_equal(ibv_destroy_ah(made), 0);
+    }
+}
+
 // 11.4.2.1: the area of the GRH is undefined, and the completion has the source's LID and SL.
 void area_of_a_datagram_without_a_header_is_not_written(void **) {
     Direct direct(options_of("mlx5-ib"));
@@ -396,6 +437,7 @@ int main() {
         cmocka_unit_test(unreliable_connection_may_have_another_peer),
         cmocka_unit_test(datagram_longer_than_the_receive_fails_it_or_is_lost),
         cmocka_unit_test(header_of_a_datagram_has_the_addresses_and_the_family_of_its_gids),
+        cmocka_unit_test(path_needs_a_source_of_the_family_of_its_destination),
         cmocka_unit_test(area_of_a_datagram_without_a_header_is_not_written),
         cmocka_unit_test(datagram_to_a_receive_with_an_unknown_key_fails_the_queue_pair),
         cmocka_unit_test(datagram_above_the_mtu_is_lost_without_an_error),

@@ -182,7 +182,55 @@ static void send_datagram(const char *name, struct ibv_ah_attr *address,
     MUST(ibv_destroy_ah(send.wr.ud.ah));
 }
 
+// Address handles of the device's own address, with another source.
+static void test_sources(void) {
+    establish();
+    const uint8_t of_ip6 = index_of(false), of_ip4 = index_of(true); // sets gid
+    struct ibv_port_attr port;
+    MUST(ibv_query_port(device, 1, &port));
+    const struct {
+        const char *name;
+        uint8_t index;
+    } sources[] = {{"address handle, GID of IPv4", of_ip4},
+                   {"address handle, GID of IPv6", of_ip6},
+                   {"address handle, empty GID",
+                    (uint8_t)(port.gid_tbl_len > 255 ? 255 : port.gid_tbl_len - 1)}};
+    for (size_t i = 0; i < LENGTH(sources); i++) {
+        struct ibv_ah_attr address = {
+            .is_global = 1,
+            .port_num = 1,
+            .grh = {.sgid_index = sources[i].index, .dgid = gid, .hop_limit = HOPS}};
+        struct ibv_ah *const made = ibv_create_ah(pd, &address);
+        if (print_object(sources[i].name, made))
+            MUST(ibv_destroy_ah(made));
+        struct ibv_qp_init_attr init = {.send_cq = send_cq,
+                                        .recv_cq = recv_cq,
+                                        .cap = {1, 1, 1, 1, 0},
+                                        .qp_type = IBV_QPT_RC};
+        struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+        struct ibv_qp *const qp = ibv_create_qp(pd, &init);
+        must(qp, "ibv_create_qp()");
+        MUST(ibv_modify_qp(
+            qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+        attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                                    .path_mtu = IBV_MTU_1024,
+                                    .dest_qp_num = from->qp_num,
+                                    .max_dest_rd_atomic = 1,
+                                    .min_rnr_timer = 12,
+                                    .ah_attr = address};
+        const int ret =
+            ibv_modify_qp(qp, &attr,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+        printf("%s: path of a connection\t%s\n", sources[i].name, result_of(ret));
+        MUST(ibv_destroy_qp(qp));
+    }
+    finish();
+}
+
 static void run_case(size_t index) {
+    if (index == LENGTH(rows))
+        return test_sources();
     const char *const name = rows[index].name;
     establish();
     const uint8_t gid_index = index_of(rows[index].is_ip4);
@@ -214,4 +262,4 @@ static bool prepare(const char *address) {
     return true;
 }
 
-const struct cases datagram_cases = {"datagram", prepare, LENGTH(rows), run_case};
+const struct cases datagram_cases = {"datagram", prepare, LENGTH(rows) + 1, run_case};
