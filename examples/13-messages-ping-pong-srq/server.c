@@ -115,11 +115,20 @@ static void take_message(const struct ibv_wc *wc) {
     }
 }
 
+static void poll_messages(void) {
+    struct ibv_wc wc;
+    while (!rpma_cq_get_wc(rcq, 1, &wc, NULL))
+        take_message(&wc);
+}
+
 // ---- clients
 
-// Only after the deletion of the connection the device no longer uses its messages.
+// With a connection, mlx5 and others remove its completions that were not polled, and the
+// receives with them: no message arrives after the disconnection, so it has none when it is
+// deleted. Only after the deletion of the connection the device no longer uses its messages.
 static void end_client(struct client *client) {
     (void)rpma_conn_disconnect(client->conn);
+    poll_messages();
     (void)rpma_conn_delete(&client->conn);
     if (client->reply)
         post_receive(client->reply);
@@ -141,11 +150,9 @@ static bool end_failed_clients(void) {
 
 // Also polls the completions of deleted connections, before a new one may get the same qp_num.
 static void take_messages(void) {
-    struct ibv_wc wc;
-    do {
-        while (!rpma_cq_get_wc(rcq, 1, &wc, NULL))
-            take_message(&wc);
-    } while (end_failed_clients());
+    do
+        poll_messages();
+    while (end_failed_clients());
 }
 
 static void accept_request(struct rpma_ep *ep, const struct rpma_conn_cfg *cfg) {

@@ -33,6 +33,7 @@ struct server {
     bool up;                   // the connection is established
     uint32_t qp_num;           // of the connection
     const char *failed;        // the reason to drop the connection, or NULL
+    bool ending;               // disconnected
     unsigned requested;        // requested blocks
     unsigned late;             // consecutive connections without a reply in time
     int64_t since;             // time of the last progress
@@ -249,7 +250,7 @@ static void lose_server(struct server *server) {
     for (struct slot *slot = slots; slot < slots + DEPTH; slot++)
         if (slot->server == server)
             end_request(slot, slot->wanted);
-    server->up = false;
+    server->up = server->ending = false;
     server->failed = NULL;
     server->since = clock_ms();
 }
@@ -290,7 +291,7 @@ static void handle_completion(const struct ibv_wc *wc) {
     while (server < servers + SERVERS_MAX && !(server->up && server->qp_num == wc->qp_num))
         server++;
     bool known = server < servers + SERVERS_MAX, good = wc->status == IBV_WC_SUCCESS;
-    if (known && !good)
+    if (known && !good && !server->ending)
         server->failed = ibv_wc_status_str(wc->status);
     if (reply >= content->replies && reply < content->replies + DEPTH) {
         if (known && good)
@@ -307,7 +308,10 @@ static bool lose_failed_servers(void) {
     bool lost = false;
     for (struct server *server = servers; server < servers + args.server_count; server++)
         if (server->failed && port_is_up(side.peer)) {
-            lose_server(server);
+            if (!server->conn || server->ending)
+                lose_server(server);
+            else
+                server->ending = stop_receiving(server->conn);
             lost = true;
         }
     return lost;

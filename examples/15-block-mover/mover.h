@@ -141,6 +141,15 @@ static inline bool port_is_up(const struct rpma_peer *peer) {
     return !ibv_query_port(pd->context, 1, &attr) && attr.state == IBV_PORT_ACTIVE;
 }
 
+/*
+ * No message arrives after this, so a poll takes the completions of all receives before the
+ * deletion. With it, mlx5 and others remove those that are left, and the receives with them.
+ */
+static inline bool stop_receiving(struct rpma_conn *conn) {
+    (void)rpma_conn_disconnect(conn);
+    return true;
+}
+
 /* Takes one event of the device; returns its type, or 0. */
 static inline unsigned take_peer_event(struct rpma_peer *peer, const char *who) {
     struct rpma_peer_event event;

@@ -30,6 +30,7 @@ struct client {
     unsigned number;    // sent by the client; a newer connection replaces an older one
     unsigned replying;  // replies in progress
     const char *failed; // the reason to drop the connection, or NULL
+    bool ending;        // disconnected
     struct source source;
 };
 
@@ -134,7 +135,10 @@ static bool lose_failed_clients(void) {
     bool lost = false;
     for (struct client *client = clients; client < clients + CLIENTS_MAX; client++)
         if (client->failed && port_is_up(side.peer)) {
-            lose_client(client);
+            if (client->ending)
+                lose_client(client);
+            else
+                client->ending = stop_receiving(client->conn);
             lost = true;
         }
     return lost;
@@ -148,7 +152,7 @@ static void handle_completion(const struct ibv_wc *wc) {
     while (client < clients + CLIENTS_MAX && !(client->conn && client->qp_num == wc->qp_num))
         client++;
     bool known = client < clients + CLIENTS_MAX, good = wc->status == IBV_WC_SUCCESS;
-    if (known && !good)
+    if (known && !good && !client->ending)
         client->failed = ibv_wc_status_str(wc->status);
     if (!context) // a block that was not written
         return;
