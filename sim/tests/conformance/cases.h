@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright 2026, the rdma-sim developers
 
-// cases.h -- the cases of conformance.c, exchange.c and datagram.c, for the tests and for programs that
-// check a device
+// cases.h -- the cases of conformance.c, exchange.c and datagram.c, for the tests and for
+// programs that check a device
 
 #ifndef CONFORMANCE_CASES_H
 #define CONFORMANCE_CASES_H 1
