@@ -201,19 +201,11 @@ static bool run(const char *name, uint64_t schedules, uint64_t seed) {
     return explore_and_print(&test, title);
 }
 
-// A name that ends with a dash is continued by a form.
-static bool is_name_of(const struct setting *each, const char *name) {
-    const size_t length = strlen(each->name);
-    form = each->name[length - 1] == '-' && !strncmp(name, each->name, length)
-               ? atoi(name + length)
-               : 0;
-    return form > 0 || !strcmp(name, each->name);
-}
-
 int main(int argc, char *argv[]) {
     for (size_t i = 0; argc > 2 && i < sizeof(settings) / sizeof(*settings); i++)
         for (size_t k = 0; k < sizeof(configurations) / sizeof(*configurations); k++)
-            if (is_name_of(&settings[i], argv[1]) && !strcmp(argv[2], configurations[k].name)) {
+            if (is_name_of(settings[i].name, argv[1], &form) &&
+                !strcmp(argv[2], configurations[k].name)) {
                 setting = &settings[i];
                 chosen = &configurations[k];
                 return run(argv[1], argc > 3 ? strtoull(argv[3], NULL, 10) : 0,

@@ -99,3 +99,9 @@ bool explore_and_print(const struct rdma_sim_test *test, const char *name) {
            (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
     return found == 0;
 }
+
+bool is_name_of(const char *known, const char *name, int *form) {
+    const size_t length = strlen(known);
+    *form = known[length - 1] == '-' && !strncmp(name, known, length) ? atoi(name + length) : 0;
+    return *form > 0 || !strcmp(name, known);
+}

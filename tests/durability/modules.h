@@ -30,4 +30,8 @@ int run_module(const struct module *module, int argc, char *argv[]);
 // Runs a test, and prints its finding and its time. Returns false if it has a finding.
 bool explore_and_print(const struct rdma_sim_test *test, const char *name);
 
+// Returns true if the name is the known one, or continues a known one that ends with a dash by
+// the number of a form. *form: 0 without one.
+bool is_name_of(const char *known, const char *name, int *form);
+
 #endif // MODULES_H
