@@ -87,6 +87,7 @@ class Chooser {
         uint64_t turn, posted_at, restarted_at; // numbers of turns; the last two: 0 for never
     };
     static Window window_of(const Moment &moment);
+    bool precedes_posts() const { return precedes_posts_; } // faults do
     // Returns NULL for no fault. `posting`: the program that makes a post next; 0: none. What
     // it has tested before, such as the end of a lease, is no longer true after a freeze.
     const sim::Fault *choose(Kind kind, const sim::ExploredFaults &faults,

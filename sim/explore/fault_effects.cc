@@ -32,8 +32,11 @@ Chooser::Window Schedule::window() const {
          server_->fabric().next_timer() != NEVER, requests_, posted_at_, restarted_at_});
 }
 
-// Returns the first program, in the usual order, that makes a post in its next turn; 0: none.
+// Returns the first program, in the usual order, that makes a post in its next turn; 0: none,
+// or no choice depends on it.
 unsigned Schedule::posting_program() const {
+    if (!chooser_.precedes_posts())
+        return 0;
     for (size_t i = 0; i < processes_.size(); i++) {
         const Process &process = processes_[(current_ + i) % processes_.size()];
         if (process.waits || !is_ready(process))
