@@ -311,7 +311,7 @@ static bool lose_failed_servers(void) {
             if (!server->conn || server->ending)
                 lose_server(server);
             else
-                server->ending = stop_receiving(server->conn);
+                stop_receiving(server->conn, &server->ending);
             lost = true;
         }
     return lost;

@@ -145,9 +145,9 @@ static inline bool port_is_up(const struct rpma_peer *peer) {
  * No message arrives after this, so a poll takes the completions of all receives before the
  * deletion. With it, mlx5 and others remove those that are left, and the receives with them.
  */
-static inline bool stop_receiving(struct rpma_conn *conn) {
+static inline void stop_receiving(struct rpma_conn *conn, bool *ending) {
     (void)rpma_conn_disconnect(conn);
-    return true;
+    *ending = true;
 }
 
 /* Takes one event of the device; returns its type, or 0. */

@@ -138,7 +138,7 @@ static bool lose_failed_clients(void) {
             if (client->ending)
                 lose_client(client);
             else
-                client->ending = stop_receiving(client->conn);
+                stop_receiving(client->conn, &client->ending);
             lost = true;
         }
     return lost;
