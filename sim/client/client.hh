@@ -96,10 +96,6 @@ template <class T> int call(const T &request, typename T::Reply &reply, int *fd 
     return error;
 }
 
-} // namespace sim
-
-namespace sim {
-
 // Frees memory of a program, after it is overwritten: otherwise a program that reads it once
 // more, which allocators make an error only later, finds what it expects.
 inline void discard(void *memory) {

@@ -209,7 +209,7 @@ int ibv_init_ah_from_wc(ibv_context *context, uint8_t port, ibv_wc *wc, ibv_grh 
             attr->grh.sgid_index = static_cast<uint8_t>(index);
             return 0;
         }
-    errno = EINVAL; // as of a group, to which nobody can reply
+    errno = EINVAL; // a datagram to a group: its address is none of the port
     return -1;
 }
 
