@@ -153,6 +153,13 @@ int rdma_sim_persist(const void *address, size_t size);
  *   ENOENT   no program of rdma_sim_explore() calls it */
 int rdma_sim_check_persistent(const void *address, size_t size);
 
+/* Gives a value that the word at `address`, a multiple of 8, may have after a power failure at
+ * this moment: number 0 is the persistent one, the next ones are those that were written since,
+ * in their order. A value may be repeated. A word that can survive in part has further values.
+ *   ENODATA  there are fewer values, or the word is in no memory of the test
+ *   ENOENT   no program of rdma_sim_explore() calls it */
+int rdma_sim_possible_value(const void *address, unsigned number, uint64_t *value);
+
 /* Returns a random number for a program: the seed of the schedule, the program and the number
  * of its calls determine it. Elsewhere it is a number of getrandom(2). */
 uint64_t rdma_sim_random(void);

@@ -210,6 +210,14 @@ int rdma_sim_check_persistent(const void *address, size_t size) {
     });
 }
 
+int rdma_sim_possible_value(const void *address, unsigned number, uint64_t *value) {
+    return guarded(false, [&] {
+        if (!possible_value(address, number, *value))
+            throw Refusal{ENOENT, "no program of rdma_sim_explore() calls "
+                                  "rdma_sim_possible_value()"};
+    });
+}
+
 uint64_t rdma_sim_random() {
     uint64_t number = 0;
     if (const std::optional<uint64_t> chosen = random_of_program())

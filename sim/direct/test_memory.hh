@@ -47,6 +47,14 @@ class TestMemory : public Persistence {
         return covered;
     }
 
+    std::optional<uint64_t> possible_value(uint64_t address, unsigned number) const {
+        std::optional<uint64_t> found;
+        for_each_part(address, 1, [&](const Range &range, uint64_t offset, uint64_t) {
+            found = range.file->possible_value(offset, number);
+        });
+        return found;
+    }
+
     void registered(int, const Region &) override {}
     void deregistered(int, const Region &) override {}
     void written(int, uint64_t address, size_t length, uint32_t writer) override {

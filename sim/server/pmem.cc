@@ -239,6 +239,16 @@ uint64_t PmemFile::persistent_length(uint64_t offset, uint64_t length) const {
     return length;
 }
 
+std::optional<uint64_t> PmemFile::possible_value(uint64_t offset, unsigned number) const {
+    const size_t word = offset / WORD;
+    if (number == 0)
+        return persistent_[word];
+    for (const sim_store *store = stores_.all; store != stores_.all + stores_.count; store++)
+        if (store->word == word && --number == 0)
+            return store->value;
+    return --number == 0 ? std::optional(live_word(word)) : std::nullopt;
+}
+
 uint64_t PmemFile::survivors(std::mt19937_64 &generator) const {
     const uint64_t random = generator();
     if (!tears_)

@@ -99,6 +99,9 @@ class PmemFile {
     uint64_t lose_power(std::mt19937_64 *generator, std::vector<FileRange> *ranges = nullptr);
     // How much of the range, from its begin, each power failure leaves as it is.
     uint64_t persistent_length(uint64_t offset, uint64_t length) const;
+    // Value `number` of those that a power failure can leave in the word: the persistent one,
+    // later ones, and the present one.
+    std::optional<uint64_t> possible_value(uint64_t offset, unsigned number) const;
     // Returns true if the history has a write that is not persistent.
     bool has_unpersisted() const { return stores_.count != 0; }
 

@@ -97,9 +97,15 @@ static void power_failure_loses_what_was_not_persistent(void **state) {
     assert_int_equal(rdma_sim_persist(&memory, 8), ENOENT);
 }
 
+static int has_value(unsigned number, uint64_t expected) {
+    uint64_t value = ~expected;
+    return rdma_sim_possible_value(&memory.counter, number, &value) == 0 && value == expected;
+}
+
 /* Its connection has the memory of the server, which is of this process. */
 static int check_persistence(void *argument) {
     struct client client;
+    uint64_t value;
     (void)argument;
     MUST(connect_client(&client) == 0);
     MUST(rdma_sim_check_persistent(&memory, sizeof(memory)) == 0);
@@ -109,7 +115,12 @@ static int check_persistence(void *argument) {
     MUST(rdma_sim_check_persistent(&memory.lock, 8) == 0);
     MUST(write_word(&client, 8, 0) == 0); /* 7 can remain */
     MUST(rdma_sim_check_persistent(&memory.counter, 8) == ENODATA);
+    MUST(has_value(0, 0) && has_value(1, 7) && has_value(2, 0) && has_value(3, 0));
+    MUST(rdma_sim_possible_value(&memory.counter, 4, &value) == ENODATA);
+    MUST(rdma_sim_possible_value(&client, 0, &value) == ENODATA);
     MUST(read_word(&client, 8) == 0);
+    MUST(has_value(0, 0) && has_value(1, 0));
+    MUST(rdma_sim_possible_value(&memory.counter, 2, &value) == ENODATA);
     MUST(rdma_sim_check_persistent(&memory, sizeof(memory)) == 0);
     MUST(rdma_sim_check_persistent(&memory, sizeof(memory) + 1) == ENODATA);
     memory.lock = 1;
@@ -134,6 +145,8 @@ static void content_is_persistent_after_its_flush(void **state) {
     clients = 1;
     assert_int_equal(rdma_sim_explore(&test), 0);
     assert_int_equal(rdma_sim_check_persistent(&memory, 8), ENOENT);
+    uint64_t value;
+    assert_int_equal(rdma_sim_possible_value(&memory, 0, &value), ENOENT);
 }
 
 int main(void) {
