@@ -21,6 +21,7 @@ bool sleep_of_program(uint64_t nanoseconds) {
     const uint64_t until = schedule.now() + nanoseconds;
     while (schedule.now() < until)
         schedule.yield(TestProgram::SLEEP, until, "rdma_sim_advance");
+    TestSchedule::player->polling.waited(schedule.now());
     return true;
 }
 

@@ -237,9 +237,9 @@ void TestSchedule::yield(decltype(TestProgram::state) state, uint64_t until,
     program.function = function;
     program.changes = changes_;
     if (state == TestProgram::REQUEST)
-        program.idle_since = now();
+        program.polling.progress(now());
     if (state == TestProgram::POLL)
-        program.until = next_poll(now(), program.idle_since);
+        program.until = program.polling.next(now());
     program.waits.add(program.until, progress_turns_);
     program.coroutine.yield();
 }
@@ -251,8 +251,13 @@ int TestSchedule::wait(const WaitFunction &wait, int milliseconds, const char *f
         yield(TestProgram::POLL, NEVER, function);
     for (;;) {
         const int ready = wait(0);
-        if (ready != 0 || now() >= until)
+        if (ready != 0)
             return ready;
+        if (now() >= until) {
+            if (milliseconds > 0)
+                player->polling.waited(now());
+            return 0;
+        }
         yield(TestProgram::EVENT, until, function);
     }
 }
@@ -273,7 +278,8 @@ void TestSchedule::give_turn(TestProgram &program) {
     }
     if (program.state == TestProgram::START) {
         trace(program.name, "starts");
-        program.started_at = program.idle_since = now();
+        program.started_at = now();
+        program.polling.progress(now());
         program.has_started = true;
     }
     if (program.state == TestProgram::REQUEST) {

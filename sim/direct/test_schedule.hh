@@ -46,7 +46,8 @@ struct TestProgram {
     const char *function = "its start"; // in which it waits
     bool is_listening = false, is_suspended = false, has_started = false;
     bool restarts = false; // a fault starts it again
-    uint64_t until = NEVER, started_at = 0, idle_since = 0, changes = 0;
+    uint64_t until = NEVER, started_at = 0, changes = 0;
+    Polling polling{};
     TimedWaits waits{};
     uint64_t random = 0; // state of rdma_sim_random()
     Coroutine coroutine{};

@@ -63,7 +63,29 @@ inline std::string weakness_text(sim::Weakness weakness) {
     return std::string("weakness ") + kind.name + ": " + kind.text;
 }
 
-// While a program polls, time advances in growing steps.
-inline uint64_t next_poll(uint64_t now, uint64_t idle_since) {
-    return now + std::min(std::max((now - idle_since) / 8, MICROSECOND), SECOND);
-}
+// While a program polls, time advances in growing steps. A poll after a wait that has ended by
+// its time limit is not the next of a sequence: a program that waits for 50 ms and then polls
+// gets the turn every 50 ms, and has its own time limits. A long sequence of such waits, or of
+// sleeps, is a poll as well.
+class Polling {
+  public:
+    void progress(uint64_t now) {
+        since_ = now;
+        waits_ = sleeps_ = 0;
+    }
+    void waited(uint64_t now) {
+        if (++waits_ <= MAX_WAITS)
+            since_ = now;
+    }
+    uint64_t next(uint64_t now) const {
+        return now + std::min(std::max((now - since_) / 8, MICROSECOND), SECOND);
+    }
+    uint64_t end_of_sleep(uint64_t now, uint64_t end) {
+        return ++sleeps_ > MAX_SLEEPS ? std::max(end, next(now)) : end;
+    }
+
+  private:
+    static constexpr unsigned MAX_WAITS = 100, MAX_SLEEPS = 1000;
+    uint64_t since_ = 0;
+    unsigned waits_ = 0, sleeps_ = 0;
+};

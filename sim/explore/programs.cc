@@ -24,7 +24,6 @@ namespace {
 constexpr int FIRST_CHECK = 2, THOROUGH_CHECK = 30; // milliseconds of real time
 // The dynamic linker has loaded libibverbs of the system next to a library of the fabric.
 constexpr char VERSION_IS_MISSING[] = "version `RDMA_SIM' not found";
-constexpr unsigned MAX_SLEEPS = 1000; // of a loop, before they last longer
 
 // Returns the value of a line of /proc/PID/status, or 0.
 uint64_t mask_of(const std::string &status, const char *name) {
@@ -258,7 +257,7 @@ void Schedule::add_thread(Process &creator) {
     Process &added = processes_.back();
     read_request(added);
     added.thread = static_cast<pid_t>(added.wait.object);
-    added.idle_since = server_->fabric().now();
+    added.polling.progress(server_->fabric().now());
 }
 
 // Adds the process that the last request reports. It has made its first request afterwards.
@@ -277,8 +276,8 @@ void Schedule::add_process(Process &creator) {
          .pid = pid,
          .thread = pid,
          .pidfd = pidfd,
-         .is_started = true,
-         .idle_since = server_->fabric().now()});
+         .is_started = true});
+    processes_.back().polling.progress(server_->fabric().now());
     await(processes_.back());
 }
 
@@ -374,8 +373,7 @@ void Schedule::read_request(Process &process) {
             process.pid, {exploration_.clock->addresses,
                           std::exchange(exploration_.clock->address_count, 0)});
     if (!process.waits) {
-        process.idle_since = server_->fabric().now();
-        process.sleeps = 0;
+        process.polling.progress(server_->fabric().now());
         return;
     }
     memcpy(&process.wait, request.data(), sizeof(process.wait));
@@ -395,13 +393,23 @@ void Schedule::read_request(Process &process) {
         deliver_signals(process);
     if (process.wait.kind == sim::Wait::EVENT)
         process.object_changes = object_changes(process);
-    // A long sequence of sleeps is a poll as well.
-    const uint64_t later = next_poll(server_->fabric().now(), process.idle_since);
+    const uint64_t now = server_->fabric().now();
     if (process.wait.kind == sim::Wait::POLL)
-        process.wait.until = later;
-    if (process.wait.kind == sim::Wait::SLEEP && ++process.sleeps > MAX_SLEEPS)
-        process.wait.until = std::max(process.wait.until, later);
+        process.wait.until = process.polling.next(now);
+    if (process.wait.kind == sim::Wait::SLEEP)
+        process.wait.until = process.polling.end_of_sleep(now, process.wait.until);
     process.timed_waits.add(process.wait.until, progress_requests_);
+}
+
+void Schedule::end_wait(Process &process) {
+    const uint64_t now = server_->fabric().now();
+    if (!process.is_started)
+        process.started_at = now;
+    if (!process.is_started || process.changes != changes_)
+        process.polling.progress(now);
+    else if (process.wait.kind != sim::Wait::POLL && process.wait.until <= now)
+        process.polling.waited(now);
+    process.is_started = true;
 }
 
 void Schedule::handle_exit(Process &process) {

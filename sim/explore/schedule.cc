@@ -374,11 +374,7 @@ void Schedule::run_turn(Process &process) {
     } else {
         if (!process.is_started)
             add_step(Step::PROCESS, "starts", &process);
-        if (!process.is_started || process.changes != changes_)
-            process.idle_since = server_->fabric().now(), process.sleeps = 0;
-        if (!process.is_started)
-            process.started_at = server_->fabric().now();
-        process.is_started = true;
+        end_wait(process);
         first_of(process).is_listening |= process.wait.kind == sim::Wait::LISTENS;
         server_->release_held(client_of(process));
         if (process.wait.kind == sim::Wait::EXIT)

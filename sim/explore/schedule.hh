@@ -63,9 +63,9 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
         Spin spin{};                 // stopped: the process waits in a loop that reads memory
         uint64_t writes = 0;         // changes of its memory, at the time of this wait
         uint64_t object_changes = 0; // of the object for which it waits, at the same time
-        unsigned sleeps = 0;         // in sequence, without another request
+        Polling polling{};
         TimedWaits timed_waits{};
-        uint64_t starts_at = 0, started_at = 0, paused_until = 0, idle_since = 0, changes = 0;
+        uint64_t starts_at = 0, started_at = 0, paused_until = 0, changes = 0;
         int status = 0;
         off_t out_shown = 0, err_shown = 0;
         size_t place = 0; // of its last request, in SourceLines
@@ -132,6 +132,7 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
         return process.first == nullptr ? process : *process.first;
     }
     void read_request(Process &process);
+    void end_wait(Process &process);
     void handle_exit(Process &process);
     void kill_command(const Process &command);
     void kill_process(Process &process);
