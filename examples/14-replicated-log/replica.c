@@ -137,14 +137,15 @@ static void poll_completions(struct replica *replica) {
     }
 }
 
-// Some devices retry for ever if a server fails, so the client has its own timeout.
-static void check_replica(struct replica *replica) {
+// Some devices retry for ever if a server fails, so the client has its own timeout. `now` is
+// the time of the last poll: the process may have been suspended since.
+static void check_replica(struct replica *replica, int64_t now) {
     if (replica->state >= CONNECTED)
         poll_completions(replica);
     if (replica->state != LOST)
         take_event(replica);
     if ((replica->state == CONNECTING || replica->pending > 0) &&
-        clock_ms() > replica->alive_time + REPLY_TIMEOUT_MS)
+        now > replica->alive_time + REPLY_TIMEOUT_MS)
         lose_replica(replica, "it does not reply");
 }
 
@@ -172,7 +173,7 @@ void handle_events(struct replicas *replicas) {
         int64_t alive_time = replica->alive_time + still;
         if (still > 0 && replica->state != LOST)
             replica->alive_time = alive_time < now ? alive_time : now;
-        check_replica(replica);
+        check_replica(replica, now);
     }
 }
 
