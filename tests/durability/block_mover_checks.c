@@ -189,7 +189,9 @@ char *memory_of(int program) {
     return file_bytes;
 }
 
-void handle_persist(void) {}
+void handle_persist(int program, const void *ptr, size_t size) {
+    (void)program, (void)ptr, (void)size;
+}
 
 void handle_srq(int program, unsigned size) {
     states[program].posted_count = 0;

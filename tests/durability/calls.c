@@ -95,7 +95,7 @@ int __wrap_rpma_cq_get_wc(struct rpma_cq *cq, int count, struct ibv_wc *wc, int 
 // ---- libpmem2. The file of a program is a descriptor of the test
 
 static void persist(const void *ptr, size_t size) {
-    handle_persist();
+    handle_persist(this_program, ptr, size);
     if (rdma_sim_persist(ptr, size))
         abort();
 }

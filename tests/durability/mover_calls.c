@@ -10,12 +10,6 @@
 #include <rdma-sim.h>
 #include <sys/epoll.h>
 
-// Declares a function, and the one that it replaces.
-#define WRAPS(type, name, ...)       \
-    type __real_##name(__VA_ARGS__); \
-    type __wrap_##name(__VA_ARGS__); \
-    type __wrap_##name(__VA_ARGS__)
-
 // ---- the port
 //
 // All messages of the connection manager share a queue pair, which fails on soft-RoCE if one of
