@@ -31,8 +31,7 @@ LONG = {"include/librpma.h": "a program includes one file",
         "sim/tests/conformance/exchange.c": "the questions are rows of one table",
         "tests/drivers/library.c": "one program, whose output is compared with that of questions.c",
         "tests/programs/perf_client.cc": "scenarios on one scripted server",
-        "tests/programs/perf_load.cc": "tests on one network in the process",
-        "tests/simulator/replicated_log.cc": "the oracle of one example"}
+        "tests/programs/perf_load.cc": "tests on one network in the process"}
 # These return a std::ranges::subrange.
 SUBRANGE = re.compile(r"std::ranges::(rotate|(stable_)?partition|remove(_if)?|unique|search(_n)?|equal_range|find_end)\b")
 # sim/model/README.md: the model makes no system calls and has no threads and no clock.
@@ -138,7 +137,7 @@ def check_fabric():
 
 
 def check_memory():
-    for name, text in sources("sim/*/*.c", "sim/*/*.cc", "sim/*/*.hh", "tests/simulator/*.cc", "tests/unit/fakes/*.c"):
+    for name, text in sources("sim/*/*.c", "sim/*/*.cc", "sim/*/*.hh", "tests/unit/fakes/*.c"):
         if PERSISTS.search(text) and DISTINGUISHES.search(text) and "sim_made_persistent(" not in text:
             yield f"{name} has a memory rule of its own: call sim_made_persistent() of sim/model/memory_rule.h"
 
@@ -320,10 +319,10 @@ def check_sizes():
 
 
 def check_faults():
-    """The faults of the fakes and of the simulator, apart from calls, have the names of the fabric's table."""
+    """The faults of the fakes, apart from calls, have the names of the fabric's table."""
     table = set(re.findall(r'\{\.name = "([a-z-]+)"', read(ROOT / "sim/model/faults.cc")))
-    for name, text in sources("tests/unit/**/*.[ch]", "tests/unit/**/*.tsv", "tests/fuzz/*.c", "tests/simulator/events.cc"):
-        found = re.findall(r'fake_(?:fail|fail_from|fault_due)\("([^"]*)"|; fail ((?:\w+ )?\w+) E\w+|\bfault\("([^"]*)"\)', text)
+    for name, text in sources("tests/unit/**/*.[ch]", "tests/unit/**/*.tsv", "tests/fuzz/*.c"):
+        found = re.findall(r'fake_(?:fail|fail_from|fault_due)\("([^"]*)"|; fail ((?:\w+ )?\w+) E\w+', text)
         for words in sorted({"".join(each).split(" ")[0] for each in found}):
             if words not in table and not re.fullmatch(r"(ibv|rdma|epoll|f?cntl|_exp)_?\w*|[cm]alloc|mmap|getaddrinfo", words):
                 yield f"{name}: the fault {words} has no row in sim/model/faults.cc"

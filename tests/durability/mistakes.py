@@ -104,7 +104,7 @@ class Builder:
             plant(tree, name, file, edits)
             without_native = ["-URPMA_NATIVE_FLUSH", "-URPMA_NATIVE_ATOMIC_WRITE"]
             if target.endswith(OLD):  # its other objects are of such a library, too
-                libraries = [each.replace("simulated-rpma.a", f"simulated-rpma{OLD}.a") for each in libraries]
+                libraries = [each.replace("durability-rpma.a", f"durability-rpma{OLD}.a") for each in libraries]
             library = [*self.compile_library(file, tree, without_native if target.endswith(OLD) else [])]
         else:
             changed.parent.mkdir()

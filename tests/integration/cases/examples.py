@@ -42,7 +42,7 @@ def runs():
 
 def builds_for(example, memory):
     """Both builds for device DAX if the example flushes or writes atomically. Exception: 14, which
-    the simulator runs without native operations."""
+    tests/durability runs without native operations."""
     sources = os.path.join(os.path.dirname(RUNNER), example, "*.c")
     for path in glob.glob(sources) if memory == "devdax" and example[:2] != "14" else ():
         with open(path, encoding="utf-8") as source:

@@ -3,8 +3,8 @@
 
 // flush.h -- names and values of rdma-core 45 and Linux 6.2 for native flush and atomic write.
 
-#ifndef SIMULATOR_FLUSH_H
-#define SIMULATOR_FLUSH_H 1
+#ifndef DURABILITY_FLUSH_H
+#define DURABILITY_FLUSH_H 1
 
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
