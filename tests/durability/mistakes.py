@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright 2026, the librpma developers
 
-"""Plants one mistake at a time in the examples and in librpma. The simulator must find each one.
+"""Plants one mistake at a time in the examples and in librpma. A test program must find each one.
 
-A table, mistakes.txt, lists them. A mistake fails the test if its text is not in the file, or if
-the simulator does not find it. Each schedule that finds a mistake is saved and replayed, and the
-replay must have the same finding. A configuration that loses data as documented needs no edits;
-the name of such a mistake is in its finding. With --explorer, the test program of
-rdma_sim_explore() must find each one, which repeats each finding itself.
+A table, whose format is described in mistakes.txt, lists them. A mistake fails the test if its text is not in the file,
+or if the program does not find it. rdma_sim_explore() repeats each finding: it must occur again. A configuration that
+loses data as documented needs no edits; the name of such a mistake is in its finding.
 """
 
 import argparse
@@ -127,24 +125,12 @@ class Builder:
         return tree
 
 
-def explore(options, modules, _, how):
+def explore(options, modules, how):
     """Return the output, the finding, and whether the finding was repeated."""
     found = subprocess.run([options.program, *how.split()], env={**os.environ, "MODULES": str(modules), "SHORTENING": "1"},
                            capture_output=True, text=True)
     finding = re.search(r"^.*: (?:seed|schedule) \d+: (.*)$", found.stdout, flags=re.M)
     return found, finding, finding and "(not found again" not in finding[0]
-
-
-def simulate(options, modules, tree, how):
-    """Return the same for the simulator."""
-    configuration, *arguments = how.split()
-    run = [options.program, "--modules", modules, *arguments]
-    amount = [] if "--exhaustive" in arguments else ["--random", "20000"]
-    found, again = (subprocess.run([*run, *more], cwd=options.table.parent, capture_output=True, text=True) for more in (
-        [*amount, "--shorten", "20", "--save", tree / "schedule", configuration],
-        ["--replay", tree / "schedule"]))
-    finding = re.search(r"^.*: FOUND: (.*)$", found.stdout, flags=re.M)
-    return found, finding, finding and again.returncode == 1 and f"FOUND: {finding[1]}" in again.stdout
 
 
 def look_for(mistake, builder):
@@ -153,8 +139,7 @@ def look_for(mistake, builder):
     with tempfile.TemporaryDirectory(dir=builder.scratch) as temporary:
         tree = pathlib.Path(temporary)
         modules = builder.build(tree, file, edits, name) if edits else builder.options.modules
-        run = explore if builder.options.explorer else simulate
-        found, finding, is_repeated = run(builder.options, modules, tree, how)
+        found, finding, is_repeated = explore(builder.options, modules, how)
     if not finding or not edits and name not in finding[1]:
         return False, f"NOT FOUND with {how}\n{found.stdout[-200:]}{found.stderr}"
     return is_repeated, finding[0] if is_repeated else "found, but not again when it was replayed"
@@ -164,7 +149,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="mistakes whose names contain this")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--explorer", action="store_true", help="the program calls rdma_sim_explore()")
     for name in ("table", "program", "modules", "examples", "include"):
         parser.add_argument(name, type=lambda path: pathlib.Path(path).resolve())
     arguments, rest = [], sys.argv[1:]
