@@ -228,8 +228,7 @@ void Cm::resolve(CmId &id, uint64_t timeout) {
     id.state = SIM_CM_RESOLVING;
     if (sim_is_multicast(&id.destination.any)) // addr.c: such an address has no neighbour
         return report(id, {RDMA_CM_EVENT_ADDR_RESOLVED});
-    if (destination && fabric_.options().caches_neighbours &&
-        neighbours_.contains({id.device, destination}))
+    if (destination && neighbours_.contains({id.device, destination}))
         return on_resolved(id);
     send({Message::ARP, id.handle, 0, id.device, destination}, timeout);
 }

@@ -96,8 +96,6 @@ static bool add_completion(Fabric &fabric, Cq &cq, const ibv_wc &wc, unsigned me
 }
 
 static void complete_send(Fabric &fabric, Qp &qp, Send &send, ibv_wc_status status) {
-    if (!qp.send_cq) // after abandon_qp()
-        return;
     const sim_profile &profile = *qp.context->device->profile;
     const bool is_good = status == IBV_WC_SUCCESS;
     ibv_wc wc{};
@@ -174,20 +172,11 @@ bool complete_receive(Fabric &fabric, Qp &qp, const Receive &receive, ibv_wc wc,
         is_solicited && !profile.notifies_sender, {qp.number, qp.srq ? qp.srq->handle : 0, 0});
 }
 
-void interrupt_receive(Fabric &fabric, Qp &qp) {
-    Receive receive;
-    ibv_wc wc{};
-    wc.status = IBV_WC_WR_FLUSH_ERR;
-    wc.opcode = IBV_WC_RECV;
-    if (take_receive(fabric, qp, receive))
-        complete_receive(fabric, qp, receive, wc, false);
-}
-
 void flush_receives(Fabric &fabric, Qp &qp) {
     ibv_wc wc{};
     wc.status = IBV_WC_WR_FLUSH_ERR;
     wc.opcode = IBV_WC_RECV;
-    for (; qp.recv_cq && !qp.receives.empty(); qp.receives.pop_front())
+    for (; !qp.receives.empty(); qp.receives.pop_front())
         complete_receive(fabric, qp, qp.receives.front(), wc, false);
 }
 

@@ -14,7 +14,6 @@ void complete_sends(Fabric &fabric, Qp &qp);
 // Returns false if the completion queue is full.
 bool complete_receive(Fabric &fabric, Qp &qp, const Receive &receive, ibv_wc wc,
                       bool is_solicited);
-void interrupt_receive(Fabric &fabric, Qp &qp); // completes the next receive with an error
 void flush_receives(Fabric &fabric, Qp &qp);
 void overrun_cq(Fabric &fabric, Cq &cq);
 // Frees the entries whose completions the program has polled.

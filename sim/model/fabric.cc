@@ -278,9 +278,8 @@ void Fabric::raise_async(Object &about, ibv_event_type type) {
     const bool is_raised = context->device->profile->events >> type & 1;
     if (!is_raised && type != IBV_EVENT_DEVICE_FATAL) // which Linux raises for a removed device
         return;
-    if (context->async) // NULL after abandon_qp()
-        push(*context->async,
-             {is_context ? nullptr : &about, about.cookie, static_cast<uint32_t>(type), 1, {}});
+    push(*context->async,
+         {is_context ? nullptr : &about, about.cookie, static_cast<uint32_t>(type), 1, {}});
 }
 
 // ---- objects -------------------------------------------------------------------------------

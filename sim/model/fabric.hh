@@ -27,8 +27,6 @@ struct Options {
     sim_platform platform = SIM_DIRECT_WRITE;        // of the memory rule
     bool has_fs_dax = false; // persistent memory is files on FS-DAX, not device DAX
     uint64_t seed = 1;
-    bool reuses_qp_numbers = false; // a QP gets the lowest free number of its host
-    bool caches_neighbours = true;  // the second resolution of an address needs no message
     Scheduler *scheduler = nullptr; // NULL: a Clock
     Weaknesses strong;              // the weaknesses that are off
 };
@@ -130,7 +128,6 @@ class Fabric {
     // Refuses the nth request that the host posts from now on. With 0, the next list of sends
     // is queued, and its post returns the error.
     void refuse_post(unsigned host, unsigned nth, int error);
-    void accept_posts() { refusals.clear(); }
     void fail_call(unsigned host, uint32_t op, unsigned nth, int error); // the nth from now on
     void change_datagram(unsigned host, unsigned nth, Fate fate); // the nth that it sends
     void lose_cm_message(unsigned host, unsigned nth);            // it is repeated later
@@ -237,7 +234,6 @@ class Fabric {
     // Counts the attempts of requests that wait, up to now. It precedes read_counter().
     void count_attempts();
     uint64_t read_counter(const Device &device, const DriverCounter &counter) const;
-    uint32_t free_number(const Host &host);
     Fate fate_of_datagram(unsigned host); // of the next one that it sends
     bool has_cuts() const { return !cut_.empty(); }
 
@@ -254,7 +250,7 @@ class Fabric {
     std::map<unsigned, Refusal> refusals; // by host
     std::vector<LateWord> late_words;     // in the order of execution
     uint64_t next_late_write = 1;
-    uint32_t next_session = 1, next_key = 1;
+    uint32_t next_session = 1, next_key = 1, next_qp = 17;
     Environment &environment;
 
   private:
@@ -284,7 +280,7 @@ class Fabric {
     bool is_burst_ = false;
     std::vector<Cq *> unpublished_; // CQs, in a burst
     uint64_t next_timer_ = 1;
-    uint32_t next_handle_ = 1, next_qp_ = 17;
+    uint32_t next_handle_ = 1;
     using Timers = std::map<std::pair<uint64_t, uint64_t>, std::function<void()>>;
     uint64_t add(Timers &timers, uint64_t time, std::function<void()> action);
     Timers timers_, deadlines_; // by time and number

@@ -276,7 +276,6 @@ struct Qp : Object {
     uint32_t cm_id = 0;          // handle of the CM ID that connects it
     bool is_idle = false;        // siw: the connection was closed
     bool was_reset = false;
-    std::unique_ptr<Context> own_context; // after abandon_qp()
     Qp() : Object(KIND) {}
 };
 

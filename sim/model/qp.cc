@@ -261,7 +261,7 @@ int Verbs::create_qp(const CreateQp &request, CreateQp::Reply &reply) {
     made->send_ops = request.send_ops;
     made->cookie = request.cookie;
     made->attr.cap = cap;
-    made->number = fabric_.free_number(*context->device->host);
+    made->number = fabric_.next_qp++;
     fabric_.qps.emplace(made->number, made);
     for (Object *const used : {static_cast<Object *>(pd), static_cast<Object *>(send_cq),
                                static_cast<Object *>(recv_cq), static_cast<Object *>(made->srq),
@@ -339,15 +339,6 @@ int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
     else
         scheduler_->requests_ready(*this, qp);
     return 0;
-}
-
-uint32_t Fabric::free_number(const Host &host) {
-    if (!options_.reuses_qp_numbers)
-        return next_qp_++;
-    uint32_t number = host.number << 12;
-    while (qps.contains(number))
-        number++;
-    return number;
 }
 
 Qp *Fabric::find_qp(const Device &device, uint32_t number) {

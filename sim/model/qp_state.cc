@@ -9,8 +9,6 @@
 #include "resp.hh"
 #include "word_order.hh"
 
-#include <utility>
-
 namespace sim {
 
 void flush_queues(Fabric &fabric, Qp &qp) {
@@ -43,19 +41,6 @@ void fail_qp_later(Fabric &fabric, uint32_t number) {
         if (const auto found = fabric.qps.find(number); found != fabric.qps.end())
             fail_qp(fabric, *found->second);
     });
-}
-
-// Receives of an SRQ are kept for other QPs.
-void fail_outstanding(Fabric &fabric, Qp &qp, bool lost_responses) {
-    ibv_wc_status status = IBV_WC_RETRY_EXC_ERR;
-    for (Send &send : qp.sends)
-        if (lost_responses && qp.attr.qp_state != IBV_QPS_ERR) {
-            send.executed = true;
-            send.done_at = fabric.now();
-            send.status = std::exchange(status, IBV_WC_WR_FLUSH_ERR);
-        }
-    fail_qp(fabric, qp);
-    flush_queues(fabric, qp);
 }
 
 // Linux 7.3, drivers/infiniband/sw/siw/siw_qp_tx.c, siw_qp_sq_process(): a local error ends the
@@ -99,23 +84,6 @@ void reset_qp(Fabric &fabric, Qp &qp) {
     fabric.no_receive.erase(qp.number);
 }
 
-static void release_resources(Fabric &fabric, Qp &qp) {
-    if (qp.credit)
-        *qp.credit = {};
-    qp.credit = nullptr;
-    while (!qp.groups.empty())
-        (void)fabric.detach(qp, ibv_gid(qp.groups.back()));
-    for (Object *const used : {static_cast<Object *>(qp.pd), static_cast<Object *>(qp.send_cq),
-                               static_cast<Object *>(qp.recv_cq), static_cast<Object *>(qp.srq),
-                               static_cast<Object *>(qp.xrcd)})
-        if (used)
-            used->users--;
-    qp.pd = nullptr;
-    qp.send_cq = qp.recv_cq = nullptr;
-    qp.srq = nullptr;
-    qp.xrcd = nullptr;
-}
-
 void release_qp(Fabric &fabric, Qp &qp) {
     show_received(fabric, qp); // the program may use its memory for something else
     fabric.cm().qp_destroyed(qp);
@@ -130,19 +98,15 @@ void release_qp(Fabric &fabric, Qp &qp) {
     fabric.qps.erase(qp.number);
     if (qp.context->device->profile->destroy_removes_completions)
         remove_completions(fabric, qp);
-    release_resources(fabric, qp);
-}
-
-void abandon_qp(Fabric &fabric, Qp &qp) {
-    keep_data(fabric, qp);
-    release_resources(fabric, qp);
-    fabric.remove_events(qp);
-    qp.receives.clear();
-    Device *const device = qp.context->device; // of the own context after an earlier call
-    qp.own_context = std::make_unique<Context>();
-    qp.own_context->device = device;
-    qp.context = qp.own_context.get();
-    qp.session = nullptr;
+    if (qp.credit)
+        *qp.credit = {};
+    while (!qp.groups.empty())
+        (void)fabric.detach(qp, ibv_gid(qp.groups.back()));
+    for (Object *const used : {static_cast<Object *>(qp.pd), static_cast<Object *>(qp.send_cq),
+                               static_cast<Object *>(qp.recv_cq), static_cast<Object *>(qp.srq),
+                               static_cast<Object *>(qp.xrcd)})
+        if (used)
+            used->users--;
 }
 
 } // namespace sim

@@ -22,14 +22,8 @@ void fail_qp(Fabric &fabric, Qp &qp); // moves the QP to the error state, flushe
 void fail_qp_later(Fabric &fabric, uint32_t number);
 // Completes the requests and receives of a QP that has failed.
 void flush_queues(Fabric &fabric, Qp &qp);
-// Completes all requests with errors; `lost_responses`: the first one as if its retries had
-// failed.
-void fail_outstanding(Fabric &fabric, Qp &qp, bool lost_responses);
 void disconnect_iwarp(Fabric &fabric, Qp &qp); // the QP keeps its state
 void reset_qp(Fabric &fabric, Qp &qp);         // empties the queues without completions
 void release_qp(Fabric &fabric, Qp &qp);       // called before the QP is deleted
-// Detaches the QP from its program, which has deleted it or has ended. Packets of the QP are
-// still in flight.
-void abandon_qp(Fabric &fabric, Qp &qp);
 
 } // namespace sim

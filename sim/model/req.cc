@@ -173,12 +173,14 @@ static bool can_pass_read(const Send &send, bool is_atomic) {
              (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)));
 }
 
-Send *next_send(Qp &qp, bool passes) {
+// Returns the next request that the target may execute before the reads and atomics in front of
+// it, or NULL if there is none.
+static Send *next_passing(Qp &qp) {
     bool is_behind = false, is_behind_atomic = false;
     for (Send &send : qp.sends) {
         if (send.executed)
             continue;
-        if (!passes || (is_behind && can_pass_read(send, is_behind_atomic)))
+        if (is_behind && can_pass_read(send, is_behind_atomic))
             return &send;
         if (!returns_data(send.wr.opcode))
             return nullptr;
@@ -235,7 +237,7 @@ static void pass_reads(Fabric &fabric, Qp &qp) {
     const uint64_t delay = delay_of(fabric, qp, fabric.peer_of(qp));
     if (qp.retries_end_at != 0 || qp.rnr_retry_at != 0)
         return;
-    while (Send *const send = next_send(qp, true))
+    while (Send *const send = next_passing(qp))
         if (arrival_of(qp, *send, delay) > fabric.now() ||
             fabric.choose(Weakness::FENCE, 1) == 0 || attempt(fabric, qp, *send, delay) != DONE)
             return;

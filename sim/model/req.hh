@@ -11,9 +11,6 @@ namespace sim {
 
 // Executes and completes the due requests of the send queue.
 void run_sends(Fabric &fabric, Qp &qp);
-// Returns the next request that the target may execute, or, with `passes`, the next one that it
-// may execute before the reads and atomics in front of it. Returns NULL if there is none.
-Send *next_send(Qp &qp, bool passes);
 // Continues the requests of peers that wait for a receive.
 void retry_rejected_sends(Fabric &fabric);
 // Runs the send queue at `time`, unless it runs earlier.

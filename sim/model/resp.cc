@@ -301,7 +301,7 @@ void land(Fabric &fabric, Qp &qp, Send &send) try {
 
 static Result execute_read(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     MemoryRanges from, to;
-    if (const ibv_wc_status status = destination_of(fabric, qp, send, to)) {
+    if (const ibv_wc_status status = local_ranges(fabric, qp, send.sges, true, to)) {
         if (is_iwarp(peer))
             fabric.raise_async(qp, IBV_EVENT_QP_ACCESS_ERR); // siw_qp_rx.c, siw_proc_rresp()
         return done(send, status);
@@ -334,7 +334,7 @@ static Result execute_atomic(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
     MemoryRanges word, to;
     uint64_t before = 0;
     // An invalid SGE fails the request only after the other side has executed it.
-    const ibv_wc_status local = destination_of(fabric, qp, send, to);
+    const ibv_wc_status local = local_ranges(fabric, qp, send.sges, true, to);
     if (!local && length_of(to) < sizeof(before))
         return done(send, IBV_WC_LOC_LEN_ERR);
     if (lacks_read_resources(peer))
@@ -429,7 +429,7 @@ static Result execute_on(Fabric &fabric, Qp &qp, Qp &peer, Send &send) {
 }
 
 // A program that has ended does not respond; its queue pairs are destroyed soon.
-static Result execute(Fabric &fabric, Qp &qp, Send &send, bool needs_link) try {
+Result transmit(Fabric &fabric, Qp &qp, Send &send) try {
     if (send.wr.opcode == IBV_WR_BIND_MW || send.wr.opcode == IBV_WR_LOCAL_INV)
         return execute_window(fabric, qp, send);
     if (qp.type == IBV_QPT_UD)
@@ -438,7 +438,7 @@ static Result execute(Fabric &fabric, Qp &qp, Send &send, bool needs_link) try {
     if (!peer ||
         (peer->attr.qp_state != IBV_QPS_RTR && peer->attr.qp_state != IBV_QPS_RTS &&
          peer->attr.qp_state != IBV_QPS_SQD) ||
-        (needs_link && !fabric.reachable(*qp.context->device, *peer->context->device)))
+        !fabric.reachable(*qp.context->device, *peer->context->device))
         return lose(fabric, qp, nullptr, send);
     const XrcReceiver receiver(*peer, srq_of(fabric, *peer, send.wr.remote_srqn));
     fabric.scheduler().executing(qp, *peer, send);
@@ -449,17 +449,6 @@ static Result execute(Fabric &fabric, Qp &qp, Send &send, bool needs_link) try {
     return DONE;
 } catch (const ProgramEnded &) {
     return lose(fabric, qp, nullptr, send);
-}
-
-Result execute(Fabric &fabric, Qp &qp, Send &send) {
-    const Result result = execute(fabric, qp, send, false);
-    send.executed = result == DONE;
-    send.done_at = fabric.now();
-    return result;
-}
-
-Result transmit(Fabric &fabric, Qp &qp, Send &send) {
-    return execute(fabric, qp, send, true);
 }
 
 } // namespace sim

@@ -30,19 +30,14 @@ enum Copied { COPIED, NO_SOURCE, NO_TARGET };
 
 bool has_imm(uint32_t opcode); // of a request
 
-// Executes a request that has arrived at its target, and sets its status if the result is DONE.
-Result execute(Fabric &fabric, Qp &qp, Send &send);
-// Executes a request unless the link to its target is interrupted.
+// Executes a request unless the link to its target is interrupted. Sets its status if the
+// result is DONE.
 Result transmit(Fabric &fabric, Qp &qp, Send &send);
 // Writes the data of an executed read or atomic operation, which has arrived now.
 void land(Fabric &fabric, Qp &qp, Send &send);
 // Executes a part of the next request, a plain write, which a failure of its target interrupts.
 void execute_part(Fabric &fabric, Qp &qp);
-// Takes the next receive of the queue pair. Returns false if there is none.
-bool take_receive(Fabric &fabric, Qp &qp, Receive &receive);
 // Returns the data of a request that is in the memory of its program.
 std::vector<std::byte> data_in_program(Fabric &fabric, const Qp &qp, const Send &send);
-// Copies the data of requests, before the program's memory is gone.
-void keep_data(Fabric &fabric, Qp &qp);
 
 } // namespace sim

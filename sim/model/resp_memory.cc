@@ -104,15 +104,6 @@ MemoryRange data_of(Send &send) {
             false, false};
 }
 
-// The data of a read or of an atomic operation arrives there. The memory of an abandoned queue
-// pair has ended, but its requests still read from the other side.
-ibv_wc_status destination_of(Fabric &fabric, const Qp &qp, Send &send, MemoryRanges &places) {
-    if (!send.sges.empty() || send.inlined.empty())
-        return local_ranges(fabric, qp, send.sges, true, places);
-    places.push_back(data_of(send));
-    return IBV_WC_SUCCESS;
-}
-
 std::vector<std::byte> data_in_program(Fabric &fabric, const Qp &qp, const Send &send) try {
     MemoryRanges from;
     if (returns_data(send.wr.opcode) || send.wr.inline_length != 0 ||
@@ -124,21 +115,6 @@ std::vector<std::byte> data_in_program(Fabric &fabric, const Qp &qp, const Send 
     return copy(from, {to}) == COPIED ? bytes : std::vector<std::byte>();
 } catch (const ProgramEnded &) {
     return {};
-}
-
-void keep_data(Fabric &fabric, Qp &qp) {
-    for (Send &send : qp.sends) {
-        MemoryRanges from;
-        if (returns_data(send.wr.opcode) && !send.executed) {
-            send.inlined.resize(send.length);
-        } else if (!send.executed && !source_of(fabric, qp, send, from) &&
-                   send.wr.inline_length == 0) {
-            send.inlined.resize(length_of(from));
-            send.wr.inline_length = static_cast<uint32_t>(send.inlined.size());
-            copy(from, {data_of(send)});
-        }
-        send.sges.clear();
-    }
 }
 
 // Returns the bound window with this key if the QP may use it. Linux 7.3,

@@ -22,7 +22,6 @@ ibv_wc_status local_ranges(Fabric &fabric, const Qp &qp, const std::vector<ibv_s
                            bool is_written, MemoryRanges &places);
 ibv_wc_status source_of(Fabric &fabric, const Qp &qp, const Send &send, MemoryRanges &places);
 MemoryRange data_of(Send &send);
-ibv_wc_status destination_of(Fabric &fabric, const Qp &qp, Send &send, MemoryRanges &places);
 ibv_wc_status remote_range(Fabric &fabric, const Qp &qp, const Qp &peer, const SendWr &wr,
                            uint64_t length, MemoryRanges &places);
 void record_write(Fabric &fabric, Qp &qp, const MemoryRanges &places, uint64_t length);
@@ -40,6 +39,8 @@ inline Result done(Send &send, ibv_wc_status status) {
 }
 ibv_wc received(const Send &send, uint64_t length, ibv_wc_opcode opcode);
 ibv_wc failed(ibv_wc_status status);
+// Takes the next receive of the queue pair. Returns false if there is none.
+bool take_receive(Fabric &fabric, Qp &qp, Receive &receive);
 void return_receive(Qp &qp, Receive receive);
 // Copies a message into a receive, which stays posted if one of the programs has ended.
 Copied fill_receive(Qp &qp, const Receive &receive, const MemoryRanges &from,
