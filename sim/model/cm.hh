@@ -78,7 +78,7 @@ class Cm {
     void address_changed(Device &device);
 
     // A message from one CM ID to another, or the resolution of an address. While the devices
-    // cannot reach each other, or while a scheduler holds it, it waits until it expires.
+    // cannot reach each other, it waits until it expires.
     struct Message {
         enum Kind { ARP, REQ, REP, RTU, REJ, DREQ, DREP } kind;
         uint32_t from, to; // handles; a REQ has no receiver yet
@@ -86,16 +86,9 @@ class Cm {
         int reason = 0; // only of a REJ
         CmParam param{};
         uint64_t timer = 0; // of its expiry
-        bool has_receiver() const { return to || kind == ARP || kind == REQ; }
     };
-    const std::map<uint64_t, Message> &waiting() const { return waiting_; } // by number
-    void transmit(const Message &message, uint64_t timeout);                // over the link
-    void hold(const Message &message, uint64_t timeout); // until it is delivered or expires
-    void deliver(uint64_t number);                       // delivers a waiting message
-    CmId *id_of(uint32_t handle) const;
+    void transmit(const Message &message, uint64_t timeout); // over the link
     static CmAddress address_of(const Device &device, int family);
-    // Sends the ID a DREQ, as if its peer had disconnected.
-    void break_connection(const CmId &id);
 
   private:
     struct Requests; // of one process
@@ -124,8 +117,8 @@ class Cm {
     static uint8_t initiator_depth(const CmId &id);
     // cm_messages.cc
     void send(const Message &message, uint64_t timeout);
-    void repeat(const Message &message); // which was lost
-    void start_timer(uint64_t number, uint64_t timeout);
+    void hold(const Message &message, uint64_t timeout); // until a link changes
+    void repeat(const Message &message);                 // which was lost
     void send(const CmId &from, Message::Kind kind, const CmParam &param = {}, int reason = 0);
     void arrive(const Message &message);
     void await_response(CmId &from, const Message &message);
@@ -162,6 +155,7 @@ class Cm {
     ibv_ah_attr group_attr(const CmId &id, const CmAddress &address);
     void leave(CmMulticast &multicast);
     // cm.cc
+    CmId *id_of(uint32_t handle) const;
     CmId *id_of(const Qp &qp) const;
     Qp *qp_of(const CmId &id) const;
     static void set_channel(CmId &id, Channel &channel);

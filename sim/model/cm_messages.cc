@@ -79,25 +79,11 @@ void Cm::repeat(const Message &message) {
 
 void Cm::hold(const Message &message, uint64_t timeout) {
     const uint64_t number = next_message_++;
-    waiting_.emplace(number, message);
-    start_timer(number, timeout);
-}
-
-// While a scheduler holds a message between reachable devices, the timer starts again.
-void Cm::start_timer(uint64_t number, uint64_t timeout) {
-    waiting_.at(number).timer = fabric_.at(fabric_.now() + timeout, [this, number, timeout] {
-        const Message &late = waiting_.at(number);
-        if (late.destination && fabric_.reachable(*late.source, *late.destination))
-            return start_timer(number, timeout);
+    Message &waiting = waiting_.emplace(number, message).first->second;
+    waiting.timer = fabric_.at(fabric_.now() + timeout, [this, number] {
         const auto expired = waiting_.extract(number);
         expire(expired.mapped());
     });
-}
-
-void Cm::deliver(uint64_t number) {
-    const auto delivered = waiting_.extract(number);
-    fabric_.cancel(delivered.mapped().timer);
-    arrive(delivered.mapped());
 }
 
 // Limits the time that a live program has for its response. cma.c: CMA_MAX_CM_RETRIES is 15.
@@ -118,11 +104,6 @@ void Cm::await_response(CmId &from, const Message &message) {
     fabric_.cancel(from.deadline);
     from.deadline =
         fabric_.set_deadline(fabric_.now() + timeout, [this, message] { expire(message); });
-}
-
-void Cm::break_connection(const CmId &id) {
-    if (Device *const peer = device_of(id.destination))
-        hold({Message::DREQ, id.peer, id.handle, peer, id.device}, TIMEOUT);
 }
 
 void Cm::send(const CmId &from, Message::Kind kind, const CmParam &param, int reason) {
@@ -341,13 +322,11 @@ void Cm::report_disconnected(CmId &id, int status) {
     id.is_disconnected = true;
 }
 
-// cm.c, cm_dreq_handler(): the program replies, by rdma_disconnect() or rdma_destroy_id(); a
-// repeated DREQ gets no reply before.
+// cm.c, cm_dreq_handler(): the program replies, by rdma_disconnect() or rdma_destroy_id().
 void Cm::on_dreq(CmId &id) {
     if (is_iwarp(id))
         return close_iwarp(id, qp_of(id));
-    if (id.state < SIM_CM_REP_SENT || id.state == SIM_CM_CLOSED ||
-        id.state == SIM_CM_DREQ_RECEIVED)
+    if (id.state < SIM_CM_REP_SENT || id.state == SIM_CM_CLOSED)
         return;
     if (id.state == SIM_CM_TIMEWAIT)
         return send(id, Message::DREP);
