@@ -53,7 +53,7 @@ struct TestProgram {
     Coroutine coroutine{};
 };
 
-class TestSchedule : Clock, TestFaults {
+class TestSchedule : Scheduler, TestFaults {
   public:
     TestSchedule(TestExploration &exploration, uint64_t seed, Chooser &chooser, Report &report,
                  bool is_traced);

@@ -59,8 +59,7 @@ std::vector<Sockets::Owner> Schedule::owners() {
     return all;
 }
 
-void Schedule::links_changed(sim::Fabric &fabric) {
-    Clock::links_changed(fabric);
+void Schedule::links_changed() {
     if (sockets_)
         sockets_->links_changed();
     descriptors_changed();

@@ -20,7 +20,7 @@
 
 constexpr uint64_t BEGIN = 1000 * SECOND; // the virtual time at the start
 
-class Schedule : sim::Clock, sim::Machines, sim::Persistence {
+class Schedule : sim::Scheduler, sim::Machines, sim::Persistence {
   public:
     Schedule(Exploration &exploration, uint64_t seed, Chooser &chooser, bool is_traced);
     ~Schedule() override;
@@ -79,12 +79,9 @@ class Schedule : sim::Clock, sim::Machines, sim::Persistence {
     void executing(const sim::Qp &qp, const sim::Qp &target, const sim::Send &send) override {
         trace_.executing(qp, target, send);
     }
-    void requests_ready(sim::Fabric &fabric, sim::Qp &qp) override {
-        trace_.posted(qp);
-        Clock::requests_ready(fabric, qp);
-    }
+    void posted(const sim::Qp &qp) override { trace_.posted(qp); }
     void replaced(uint64_t before, uint64_t after) override { trace_.replaced(before, after); }
-    void links_changed(sim::Fabric &fabric) override;
+    void links_changed() override;
     void landed(const sim::Qp &qp, const sim::Send &send) override { trace_.landed(qp, send); }
     void lost(const sim::Qp &qp, const sim::Send &send, const sim::Device *at,
               const char *why) override {

@@ -87,7 +87,6 @@ class Cm {
         CmParam param{};
         uint64_t timer = 0; // of its expiry
     };
-    void transmit(const Message &message, uint64_t timeout); // over the link
     static CmAddress address_of(const Device &device, int family);
 
   private:
@@ -117,8 +116,9 @@ class Cm {
     static uint8_t initiator_depth(const CmId &id);
     // cm_messages.cc
     void send(const Message &message, uint64_t timeout);
-    void hold(const Message &message, uint64_t timeout); // until a link changes
-    void repeat(const Message &message);                 // which was lost
+    void transmit(const Message &message, uint64_t timeout); // over the link
+    void hold(const Message &message, uint64_t timeout);     // until a link changes
+    void repeat(const Message &message);                     // which was lost
     void send(const CmId &from, Message::Kind kind, const CmParam &param = {}, int reason = 0);
     void arrive(const Message &message);
     void await_response(CmId &from, const Message &message);

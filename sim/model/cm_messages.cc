@@ -41,7 +41,7 @@ constexpr std::pair<Cm::Message::Kind, sim_cm_state> AWAITED[] = {
 
 void Cm::send(const Message &message, uint64_t timeout) {
     if (message.source->host->has_power)
-        fabric_.scheduler().message_sent(fabric_, message, timeout);
+        transmit(message, timeout);
     else
         fabric_.at(fabric_.now() + timeout, [this, message] { expire_request(message); });
 }

@@ -83,8 +83,8 @@ ibv_gid Device::reported_gid(unsigned i) const {
 
 Fabric::Fabric(Environment &its_environment, const Options &options)
     : environment(its_environment), options_(options),
-      scheduler_(options.scheduler ? options.scheduler : &clock_), generator_(options.seed),
-      cm_(*this) {
+      scheduler_(options.scheduler ? options.scheduler : &no_choices_),
+      generator_(options.seed), cm_(*this) {
     for (unsigned number = 1; number <= options.hosts; number++) {
         const auto other = options.of_host.find(number);
         const sim_profile &profile =

@@ -27,7 +27,7 @@ struct Options {
     sim_platform platform = SIM_DIRECT_WRITE;        // of the memory rule
     bool has_fs_dax = false; // persistent memory is files on FS-DAX, not device DAX
     uint64_t seed = 1;
-    Scheduler *scheduler = nullptr; // NULL: a Clock
+    Scheduler *scheduler = nullptr; // NULL: no choices
     Weaknesses strong;              // the weaknesses that are off
 };
 
@@ -175,7 +175,7 @@ class Fabric {
             (void)shows(weakness);
         return chosen;
     }
-    bool has_choices() const { return scheduler_ != &clock_; }
+    bool has_choices() const { return scheduler_ != &no_choices_; }
     const Weaknesses &shown() const { return shown_; }
     // Returns NULL if the session owns no such object of this kind.
     template <class T> T *find(const Session *session, uint32_t handle) {
@@ -255,7 +255,7 @@ class Fabric {
 
   private:
     void show_burst();
-    void links_changed() { scheduler_->links_changed(*this); }
+    void links_changed(); // what waits for a link may arrive now
     // A fault of the nth message or call.
     struct Countdown {
         unsigned host, nth;
@@ -271,7 +271,7 @@ class Fabric {
     static constexpr unsigned OBJECTS_OF_STEP = 256;
     std::function<void()> between_steps_;
     Options options_;
-    Clock clock_;
+    Scheduler no_choices_;
     Scheduler *scheduler_;
     Weaknesses shown_;
     std::mt19937_64 generator_;

@@ -5,6 +5,7 @@
 
 #include "comp.hh"
 #include "qp_state.hh"
+#include "req.hh"
 #include "resp.hh"
 #include "verbs.hh"
 
@@ -16,6 +17,17 @@ namespace sim {
 
 static std::pair<unsigned, unsigned> link(unsigned host, unsigned other) {
     return {std::min(host, other), std::max(host, other)};
+}
+
+void Fabric::links_changed() {
+    cm_.links_changed();
+    std::vector<uint32_t> numbers;
+    for (const auto &[number, qp] : qps)
+        numbers.push_back(number);
+    for (const uint32_t number : numbers)
+        if (const auto found = qps.find(number); found != qps.end())
+            run_sends(*this, *found->second);
+    scheduler_->links_changed();
 }
 
 void Fabric::cut(unsigned host, unsigned other, bool is_cut) {

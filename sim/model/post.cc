@@ -188,7 +188,8 @@ int Verbs::post_send(const PostSend &request, PostSend::Reply &reply) {
         sim_post_result(&profile, is_connected(*qp), is_idle, reply.taken, reply.error);
     if (reply.error == 0)
         reply.error = doorbell_error;
-    fabric_.scheduler().requests_ready(fabric_, *qp);
+    fabric_.scheduler().posted(*qp);
+    run_sends(fabric_, *qp);
     if (!has_reply && has_failed)
         complete_sends(fabric_, *qp);
     const Used used = used_sends(*qp);

@@ -337,7 +337,7 @@ int Fabric::modify_qp(Qp &qp, const ibv_qp_attr &attr, int mask) {
     if (to == IBV_QPS_RESET)
         reset_qp(*this, qp);
     else
-        scheduler_->requests_ready(*this, qp);
+        run_sends(*this, qp);
     return 0;
 }
 

@@ -24,7 +24,7 @@ void fail_qp(Fabric &fabric, Qp &qp) {
     end_attempts(fabric, qp);
     withdraw_credit(qp);
     qp.attr.qp_state = IBV_QPS_ERR;
-    fabric.scheduler().qp_failed(fabric, qp);
+    flush_queues(fabric, qp);
     fabric.no_receive.erase(qp.number);
     if (qp.srq && !is_iwarp(qp))
         fabric.raise_async(qp, IBV_EVENT_QP_LAST_WQE_REACHED);

@@ -20,7 +20,7 @@ namespace {
 using namespace sim;
 
 // Of each write of three words, the second word becomes visible later.
-struct SecondIsLate : Clock {
+struct SecondIsLate : Scheduler {
     std::vector<bool> late_words(Fabric &, size_t count) override {
         return count == 3 ? std::vector<bool>{false, true, false} : std::vector<bool>{};
     }

@@ -335,7 +335,7 @@ void removed_completions_are_those_of_the_queue_pair(void **) {
 // ---- words that become visible later -------------------------------------------------------
 
 // Chosen words of each write become visible when a request orders them.
-struct Chosen : Clock {
+struct Chosen : Scheduler {
     std::vector<bool> words;
     std::vector<bool> late_words(Fabric &, size_t count) override {
         return count == words.size() ? words : std::vector<bool>{};
@@ -440,7 +440,7 @@ void late_words_keep_their_writers(void **) {
 // A write that begins or ends within a word has a word of its own for each part. A write of
 // more than 8 words has 8 parts, of which the first and the last are single words.
 void parts_of_a_write_are_words(void **) {
-    struct Choice : Clock {
+    struct Choice : Scheduler {
         unsigned chosen = 0, asked = 0;
         unsigned choose(Weakness weakness, unsigned options) override {
             if (weakness != Weakness::WORD_ORDER)

@@ -157,7 +157,7 @@ void lost_request_fails_after_all_attempts(void **) {
     }
 }
 
-struct FirstIsLate : Clock {
+struct FirstIsLate : Scheduler {
     uint64_t late = 10 * MS;
     uint64_t delay(Delayed) override { return std::exchange(late, 0); }
 };

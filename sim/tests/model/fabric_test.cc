@@ -47,7 +47,7 @@ struct Others {
 
 // ---- words ---------------------------------------------------------------------------------
 
-struct SecondIsLate : Clock {
+struct SecondIsLate : Scheduler {
     std::vector<bool> late_words(Fabric &, size_t count) override {
         return count == 3 ? std::vector<bool>{false, true, false} : std::vector<bool>{};
     }
@@ -85,7 +85,7 @@ void late_word_is_visible_after_its_delay(void **) {
 }
 
 // The second of three words is late.
-struct TearsReads : Clock {
+struct TearsReads : Scheduler {
     unsigned choose(Weakness weakness, unsigned options) override {
         return weakness == Weakness::TORN_READ && options == 6 ? 2 : 0;
     }

@@ -16,7 +16,7 @@ using namespace sim;
 constexpr uint64_t MS = 1'000'000;
 
 // Each response has the next of these delays, or none.
-struct Responses : Clock {
+struct Responses : Scheduler {
     std::deque<uint64_t> delays;
     uint64_t delay(Delayed what) override {
         if (what != Delayed::RESPONSE || delays.empty())
@@ -60,7 +60,7 @@ void fenced_request_follows_all_earlier_reads(void **) {
     }
 }
 
-struct Passes : Clock {
+struct Passes : Scheduler {
     unsigned choose(Weakness weakness, unsigned) override {
         return weakness == Weakness::FENCE;
     }
