@@ -28,13 +28,6 @@ class Scheduler {
     // 1 to `options`. Called by Fabric::choose(), only for weaknesses that are on.
     virtual unsigned choose(Weakness, unsigned /*options*/) { return 0; }
 
-    // Returns which words of a write become visible later; empty: none. By default, a choice of
-    // choose().
-    virtual std::vector<bool> late_words(Fabric &fabric, size_t count);
-    // Returns the nanoseconds until late words become visible; UINT64_MAX: until a later
-    // request.
-    virtual uint64_t word_delay() const { return 100'000'000; }
-
     // ---- reports ----
     virtual void posted(const Qp &) {} // new requests; their execution follows
     virtual void links_changed() {}    // what waited for a link has arrived

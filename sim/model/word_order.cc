@@ -20,6 +20,7 @@ namespace {
 
 constexpr uint64_t WORD = 8;
 constexpr size_t MAX_PARTS = 8; // of a write, whose words a schedule chooses together
+constexpr uint64_t WORD_DELAY = 100'000'000; // until a late word is visible
 
 size_t count_words(const MemoryRange &to) {
     return static_cast<size_t>((to.address % WORD + to.length + WORD - 1) / WORD);
@@ -117,8 +118,9 @@ static std::vector<bool> choose_words(Fabric &fabric, Weakness weakness, size_t 
     return late;
 }
 
-std::vector<bool> Scheduler::late_words(Fabric &fabric, size_t count) {
-    return choose_words(fabric, Weakness::WORD_ORDER, count, true);
+// Returns which words of a write become visible later; empty: none.
+static std::vector<bool> choose_late_words(Fabric &fabric, const MemoryRange &to) {
+    return choose_words(fabric, Weakness::WORD_ORDER, count_words(to), true);
 }
 
 void tear_read(Fabric &fabric, Send &send, const MemoryRange &from) {
@@ -153,10 +155,10 @@ void read_late_words(Send &send) try {
 Copied write_words(Fabric &fabric, const Qp &qp, const Qp &peer, const MemoryRange &to,
                    const std::vector<std::byte> &data) {
     show_written(fabric, qp, to);
-    const std::vector<bool> late = fabric.scheduler().late_words(fabric, count_words(to));
-    const uint64_t number = fabric.next_late_write, time = fabric.scheduler().word_delay();
-    if (!late.empty() && time != UINT64_MAX)
-        fabric.at(fabric.now() + time, [&fabric, number] {
+    const std::vector<bool> late = choose_late_words(fabric, to);
+    const uint64_t number = fabric.next_late_write;
+    if (!late.empty())
+        fabric.at(fabric.now() + WORD_DELAY, [&fabric, number] {
             show(fabric, [number](const LateWord &word) { return word.write == number; });
         });
     return write_chosen(fabric, qp, peer, to, data, late, true);
@@ -165,8 +167,7 @@ Copied write_words(Fabric &fabric, const Qp &qp, const Qp &peer, const MemoryRan
 void write_part(Fabric &fabric, const Qp &qp, const Qp &peer, const MemoryRange &to,
                 const std::vector<std::byte> &data) {
     show_written(fabric, qp, to);
-    (void)write_chosen(fabric, qp, peer, to, data,
-                       fabric.scheduler().late_words(fabric, count_words(to)), false);
+    (void)write_chosen(fabric, qp, peer, to, data, choose_late_words(fabric, to), false);
 }
 
 void show_written(Fabric &fabric, const Qp &qp) {

@@ -21,8 +21,8 @@ using namespace sim;
 
 // Of each write of three words, the second word becomes visible later.
 struct SecondIsLate : Scheduler {
-    std::vector<bool> late_words(Fabric &, size_t count) override {
-        return count == 3 ? std::vector<bool>{false, true, false} : std::vector<bool>{};
+    unsigned choose(Weakness weakness, unsigned options) override {
+        return weakness == Weakness::WORD_ORDER && options == 7 ? 2 : 0;
     }
 };
 

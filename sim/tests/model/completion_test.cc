@@ -334,13 +334,12 @@ void removed_completions_are_those_of_the_queue_pair(void **) {
 
 // ---- words that become visible later -------------------------------------------------------
 
-// Chosen words of each write become visible when a request orders them.
+// Chosen words of each write of so many words become visible when a request orders them.
 struct Chosen : Scheduler {
-    std::vector<bool> words;
-    std::vector<bool> late_words(Fabric &, size_t count) override {
-        return count == words.size() ? words : std::vector<bool>{};
+    unsigned words = 0, late = 0; // bit n of late: word n
+    unsigned choose(Weakness weakness, unsigned options) override {
+        return weakness == Weakness::WORD_ORDER && options == (1U << words) - 1 ? late : 0;
     }
-    uint64_t word_delay() const override { return UINT64_MAX; }
 };
 
 // o9-20 and 9.5: only a later request of the same queue pair orders a word. What a program
@@ -349,7 +348,8 @@ void late_word_is_visible_when_its_memory_is_given_back(void **) {
     enum What { DEREGISTER, REREGISTER, DESTROY, RESET, KILL, KILL_ANOTHER, OTHER_QP, COUNT };
     for (unsigned what = 0; what < COUNT; what++) {
         Chosen scheduler;
-        scheduler.words = {false, true, false};
+        scheduler.words = 3;
+        scheduler.late = 2;
         Pair pair({.device = "mlx5", .scheduler = &scheduler});
         Side c(pair.direct, 1, false, 0, 32), d(pair.direct, 2, false, 0, 32);
         Pair::connect(c, d, {});
@@ -406,7 +406,7 @@ void late_word_is_visible_when_its_memory_is_given_back(void **) {
 void late_words_keep_their_writers(void **) {
     Ranges recorded;
     Chosen scheduler;
-    scheduler.words = {true};
+    scheduler.words = scheduler.late = 1;
     Pair pair({.persistence = &recorded, .scheduler = &scheduler});
     Side c(pair.direct, 1, false, 0, 32), d(pair.direct, 2, false, 0, 32);
     Pair::connect(c, d, {});
@@ -448,7 +448,6 @@ void parts_of_a_write_are_words(void **) {
             asked = options;
             return chosen;
         }
-        uint64_t word_delay() const override { return UINT64_MAX; }
     };
     static const struct {
         size_t offset, length;

@@ -47,13 +47,14 @@ struct Others {
 
 // ---- words ---------------------------------------------------------------------------------
 
+// Of each write of three words, the second word becomes visible later.
 struct SecondIsLate : Scheduler {
-    std::vector<bool> late_words(Fabric &, size_t count) override {
-        return count == 3 ? std::vector<bool>{false, true, false} : std::vector<bool>{};
+    unsigned choose(Weakness weakness, unsigned options) override {
+        return weakness == Weakness::WORD_ORDER && options == 7 ? 2 : 0;
     }
 };
 
-// Scheduler::word_delay(), and o9-20: writes of a queue pair to one word keep their order.
+// o9-20: writes of a queue pair to one word keep their order.
 void late_word_is_visible_after_its_delay(void **) {
     SecondIsLate scheduler;
     Pair pair({.scheduler = &scheduler});
