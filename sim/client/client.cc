@@ -357,8 +357,6 @@ bool rdma_sim_post(const rdma_sim_message *message, uint32_t qp, uint32_t units)
     return true;
 }
 
-void rdma_sim_polled(const ibv_wc *, int) {}
-
 void rdma_sim_set_handler(rdma_sim_handler *new_handler, uint64_t (*place)()) {
     handler = new_handler;
     place_of_thread = place;

@@ -58,9 +58,8 @@ struct rdma_sim_route {
 bool rdma_sim_find_route(int fd, const struct sockaddr *address, unsigned length,
                          struct rdma_sim_route *route);
 
-// Called before and after a poll of a CQ, which sends no request. Schedulers replace them.
+// Called before a poll of a CQ, which sends no request. A scheduler replaces it.
 void rdma_sim_polls(const struct sim::Ring *ring);
-void rdma_sim_polled(const struct ibv_wc *wc, int count);
 
 // A function of the same process that executes requests, instead of a connection. It returns an
 // error number. `place` returns the number of its fabric, which never repeats, and in the last

@@ -175,7 +175,6 @@ int sim::poll_cq(ibv_cq *ibv, int number, ibv_wc *wc) {
         copy(cq, completion, wc[count]);
     const unsigned empty_polls = cq->empty_polls = count == 0 ? cq->empty_polls + 1 : 0;
     pthread_mutex_unlock(&cq->lock);
-    rdma_sim_polled(wc, count);
     back_off(empty_polls);
     return count;
 }
