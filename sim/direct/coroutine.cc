@@ -37,18 +37,17 @@ struct Exceptions {
 
 Coroutine::~Coroutine() {
     if (stack_)
-        munmap(stack_, size_);
+        munmap(stack_, STACK_SIZE);
 }
 
-bool Coroutine::start(std::function<void()> run, size_t stack_size) {
+bool Coroutine::start(std::function<void()> run) {
     if (!stack_) {
         void *const stack =
-            mmap(nullptr, stack_size, PROT_READ | PROT_WRITE,
+            mmap(nullptr, STACK_SIZE, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
         if (stack == MAP_FAILED)
             return false;
         stack_ = static_cast<char *>(stack);
-        size_ = stack_size;
         (void)mprotect(stack_, 4096, PROT_NONE); // an overflow is a signal
     }
     if (__tsan_create_fiber && !fiber_)
@@ -57,7 +56,7 @@ bool Coroutine::start(std::function<void()> run, size_t stack_size) {
     is_new_ = true;
     getcontext(&context_);
     context_.uc_stack.ss_sp = stack_;
-    context_.uc_stack.ss_size = size_;
+    context_.uc_stack.ss_size = STACK_SIZE;
     context_.uc_link = nullptr;
     makecontext(&context_, begin, 0);
     return true;
@@ -91,7 +90,7 @@ void Coroutine::resume() {
         scheduler_fiber_ = __tsan_get_current_fiber();
     if (!_setjmp(scheduler_)) {
         if (__sanitizer_start_switch_fiber)
-            __sanitizer_start_switch_fiber(&fake_stack, stack_, size_);
+            __sanitizer_start_switch_fiber(&fake_stack, stack_, STACK_SIZE);
         if (__tsan_switch_to_fiber)
             __tsan_switch_to_fiber(fiber_, 0);
         if (!is_new_)

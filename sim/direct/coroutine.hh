@@ -22,8 +22,8 @@ class Coroutine {
     Coroutine(const Coroutine &) = delete;
     Coroutine &operator=(const Coroutine &) = delete;
     // The next resume() begins `run`. What ran before does not continue. Returns false if there
-    // is no memory. The size is that of the first call.
-    bool start(std::function<void()> run, size_t stack_size = STACK_SIZE);
+    // is no memory.
+    bool start(std::function<void()> run);
     void resume(); // returns when the program calls yield(), or has ended
     void yield();  // called by the program, which keeps its errno and its exceptions
 
@@ -34,7 +34,6 @@ class Coroutine {
 
     std::function<void()> run_;
     char *stack_ = nullptr;
-    size_t size_ = 0;
     bool is_new_ = false;
     ucontext_t context_;
     jmp_buf program_, scheduler_;

@@ -105,14 +105,12 @@ void coroutine_without_stack_is_ended_by_a_signal(void **) {
     if (child == 0) {
         Coroutine one, below; // Linux maps the second stack below the first one
         signal(SIGSEGV, SIG_DFL);
-        const bool is_started = one.start(
-            [] {
-                volatile char bytes[128 << 10];
-                for (size_t i = sizeof(bytes); i > 0; i -= 1024)
-                    bytes[i - 1] = 1;
-            },
-            64 << 10);
-        if (is_started && below.start([] {}, 64 << 10))
+        const bool is_started = one.start([] {
+            volatile char bytes[Coroutine::STACK_SIZE + (64 << 10)];
+            for (size_t i = sizeof(bytes); i > 0; i -= 1024)
+                bytes[i - 1] = 1;
+        });
+        if (is_started && below.start([] {}))
             one.resume();
         _exit(0);
     }
