@@ -12,7 +12,7 @@
 
 namespace sim {
 
-// The simulator cannot continue: the run ends with this message, because any result of a device
+// rdma-sim cannot continue: the run ends with this message, because any result of a device
 // would be invented.
 class Failure : public std::runtime_error {
     using runtime_error::runtime_error;

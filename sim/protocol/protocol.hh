@@ -21,7 +21,7 @@ namespace sim {
 
 inline constexpr uint32_t PROTOCOL_VERSION = 2;
 inline constexpr size_t MAX_MESSAGE = 65536;
-inline constexpr int EXIT_FAILED = 125;    // the exit status if the simulator itself fails
+inline constexpr int EXIT_FAILED = 125;    // the exit status if rdma-sim itself fails
 inline constexpr uint32_t MAX_HOSTS = 254; // host N has 10.77.0.N
 
 // The sockets of host N have 127.X.Y.N on the loopback interface. X and Y are those of the run,
