@@ -11,20 +11,16 @@
 
 namespace sim {
 
-void flush_queues(Fabric &fabric, Qp &qp) {
-    fabric.cancel(qp.timer);
-    qp.timer = 0;
-    complete_sends(fabric, qp);
-    flush_receives(fabric, qp);
-}
-
 void fail_qp(Fabric &fabric, Qp &qp) {
     if (qp.attr.qp_state == IBV_QPS_ERR)
         return;
     end_attempts(fabric, qp);
     withdraw_credit(qp);
     qp.attr.qp_state = IBV_QPS_ERR;
-    flush_queues(fabric, qp);
+    fabric.cancel(qp.timer);
+    qp.timer = 0;
+    complete_sends(fabric, qp);
+    flush_receives(fabric, qp);
     fabric.no_receive.erase(qp.number);
     if (qp.srq && !is_iwarp(qp))
         fabric.raise_async(qp, IBV_EVENT_QP_LAST_WQE_REACHED);

@@ -20,8 +20,6 @@ inline bool is_iwarp(const Qp &qp) {
 }
 void fail_qp(Fabric &fabric, Qp &qp); // moves the QP to the error state, flushes its queues
 void fail_qp_later(Fabric &fabric, uint32_t number);
-// Completes the requests and receives of a QP that has failed.
-void flush_queues(Fabric &fabric, Qp &qp);
 void disconnect_iwarp(Fabric &fabric, Qp &qp); // the QP keeps its state
 void reset_qp(Fabric &fabric, Qp &qp);         // empties the queues without completions
 void release_qp(Fabric &fabric, Qp &qp);       // called before the QP is deleted
