@@ -38,7 +38,7 @@ static const struct setting settings[] = {
     {.name = "mover-untrusted",
      .servers = 1,
      .clients = 2,
-     .first_client = "14-replicated-log-client"},
+     .first_client = "08-messages-ping-pong-client"},
     // Then the FORM of the untrusted client.
     {.name = "mover-untrusted-",
      .servers = 1,

@@ -26,7 +26,8 @@ import reports
 from harness import check_help, completed, expect, expect_one_line, run, test
 from small_disk import has_small_disk, on_small_disk
 
-RDMA_SIM, RPMA_CHECK, OTHER_PROTOCOL, SOURCE, *PART = sys.argv[1:]
+RDMA_SIM, RPMA_CHECK, OTHER_PROTOCOL = (os.path.abspath(path) for path in sys.argv[1:4])
+SOURCE, *PART = sys.argv[4:]
 ADDRESS = "10.77.0.1"
 DEVICES = {"devices": reports.simulated(), "quick": []}.get("".join(PART), ["siw", "mlx5"])
 PAIRS = [(name, name) for name in DEVICES] + [("rxe", "bnxt_re")]
