@@ -211,11 +211,16 @@ int rdma_sim_check_persistent(const void *address, size_t size) {
 }
 
 int rdma_sim_possible_value(const void *address, unsigned number, uint64_t *value) {
-    return guarded(false, [&] {
-        if (!possible_value(address, number, *value))
+    if (!is_explored_program())
+        return guarded(false, [] {
             throw Refusal{ENOENT, "no program of rdma_sim_explore() calls "
                                   "rdma_sim_possible_value()"};
-    });
+        });
+    // Without an exception: a test asks for all values of many words.
+    const std::optional<uint64_t> found = possible_value(address, number);
+    message = found ? "" : "the word has no further value after a power failure";
+    *value = found.value_or(*value);
+    return found ? 0 : ENODATA;
 }
 
 uint64_t rdma_sim_random() {

@@ -76,12 +76,14 @@ Options options_of(const rdma_sim_options *given); // throws a Refusal
 bool is_explored_program();
 bool sleep_of_program(uint64_t nanoseconds);
 bool persist_for_program(const void *address, size_t size);
-bool check_persistent(const void *address, size_t size);                    // throws a Refusal
-bool possible_value(const void *address, unsigned number, uint64_t &value); // the same
+bool check_persistent(const void *address, size_t size); // throws a Refusal
 std::optional<uint64_t> random_of_program();
 std::optional<uint64_t> time_of_program();    // nanoseconds since the start of the schedule
 bool add_fault_for_program(const char *text); // throws a Refusal
 bool end_program(int status);
+
+// Only for a program.
+std::optional<uint64_t> possible_value(const void *address, unsigned number);
 
 // Waits for descriptors, at most for these milliseconds, without limit if they are negative.
 using WaitFunction = std::function<int(int milliseconds)>;

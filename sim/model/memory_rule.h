@@ -4,7 +4,7 @@
 // memory_rule.h -- which earlier writes of its connection an operation makes visible and
 // persistent, and the values that a power failure can leave.
 //
-// The only such rule: the fabric and tests of other projects share it.
+// The only such rule.
 
 #ifndef SIM_MEMORY_RULE_H
 #define SIM_MEMORY_RULE_H 1
