@@ -84,7 +84,7 @@ extern struct state states[PROGRAMS_MAX];
 bool is_server(int program);
 bool is_untrusted(int program);
 
-// Returns the first mistake, or NULL.
-const char *first_mistake(void);
+// Returns the first mistake of a schedule, or NULL.
+const char *mistake_at_end(void);
 
 #endif // BLOCK_MOVER_H

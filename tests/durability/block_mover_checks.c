@@ -5,6 +5,7 @@
 // calls
 
 #include "block_mover.h"
+#include "modules.h"
 
 #include <arpa/inet.h>
 #include <limits.h>
@@ -15,7 +16,6 @@
 #include <sys/eventfd.h>
 
 struct state states[PROGRAMS_MAX];
-static char wrong[200];   // the first mistake
 static bool has_refused;  // a client, because there are too many
 static bool has_accepted; // the server: an untrusted client
 
@@ -27,27 +27,10 @@ bool is_untrusted(int program) {
     return setting->first_client && (unsigned)program == setting->servers;
 }
 
-static int64_t now_ms(void) {
-    struct timespec now;
-    rdma_sim_clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-void report(const char *what) {
-    if (!*wrong)
-        snprintf(wrong, sizeof(wrong), "%s", what);
-}
-
-static void report_line(const char *what, const char *line) {
-    char text[200];
-    snprintf(text, sizeof(text), "%s: %.*s", what, (int)strcspn(line, "\n"), line);
-    report(text);
-}
-
-const char *first_mistake(void) {
+const char *mistake_at_end(void) {
     if (setting->is_full && !has_refused)
         report("no client is refused");
-    return *wrong ? wrong : NULL;
+    return first_mistake();
 }
 
 // ---- lines of a client ---------------------------------------------------------------------
@@ -108,7 +91,7 @@ static void add_fault(const char *fault, int program) {
     char text[32];
     snprintf(text, sizeof(text), "%s host%d", fault, program + 1);
     if (rdma_sim_fault(text))
-        report(rdma_sim_error());
+        report("%s", rdma_sim_error());
 }
 
 static void check_client_line(int program, const char *line) {

@@ -157,16 +157,16 @@ static int run_program(void *argument) {
 
 static const char *check(void *argument) {
     (void)argument;
-    return first_mistake();
+    return mistake_at_end();
 }
 
-static bool run(const char *name, uint64_t schedules, uint64_t seed) {
+static bool run(char *argv[]) {
     static int numbers[PROGRAMS_MAX];
     static uint64_t words[SERVERS_MAX]; // so that power fails
     const unsigned count = setting->servers + setting->clients;
     struct rdma_sim_program programs[PROGRAMS_MAX];
     struct rdma_sim_memory memories[SERVERS_MAX];
-    char names[PROGRAMS_MAX][16], title[64];
+    char names[PROGRAMS_MAX][16];
     fill_store();
     for (unsigned i = 0; i < count; i++) {
         const bool is_first = setting->first_client && i == setting->servers;
@@ -183,11 +183,11 @@ static bool run(const char *name, uint64_t schedules, uint64_t seed) {
     for (unsigned i = 0; i < setting->servers; i++)
         memories[i] = (struct rdma_sim_memory){i + 1, &words[i], sizeof(words[i]), 0};
     const struct rdma_sim_test test = {
-        .options = {.hosts = count, .device = chosen->device, .seed = seed},
+        .options = {.hosts = count, .device = chosen->device},
         .programs = programs,
         .program_count = count,
         .check = check,
-        .schedules = schedules ? schedules : chosen->schedules,
+        .schedules = chosen->schedules,
         .faults = chosen->faults,
         .search = chosen->search,
         .memories = memories,
@@ -197,8 +197,7 @@ static bool run(const char *name, uint64_t schedules, uint64_t seed) {
     if (fd < 0 || ftruncate(fd, FILE_SIZE))
         return false;
     snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
-    snprintf(title, sizeof(title), "%s %s", name, chosen->name);
-    return explore_and_print(&test, title);
+    return explore_and_print(&test, 2, argv);
 }
 
 int main(int argc, char *argv[]) {
@@ -208,10 +207,7 @@ int main(int argc, char *argv[]) {
                 !strcmp(argv[2], configurations[k].name)) {
                 setting = &settings[i];
                 chosen = &configurations[k];
-                return run(argv[1], argc > 3 ? strtoull(argv[3], NULL, 10) : 0,
-                           argc > 4 ? strtoull(argv[4], NULL, 10) : 0)
-                           ? EXIT_SUCCESS
-                           : EXIT_FAILURE;
+                return run(argv) ? EXIT_SUCCESS : EXIT_FAILURE;
             }
     fprintf(stderr, "usage: block_mover SETTING CONFIGURATION [SCHEDULES [SEED]]\n");
     return EXIT_FAILURE;

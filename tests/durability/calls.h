@@ -7,6 +7,8 @@
 #ifndef CALLS_H
 #define CALLS_H 1
 
+#include "report.h"
+
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,9 +32,6 @@ void handle_persist(int program, const void *ptr, size_t size);
 
 // A program ends, and has printed an error, or "". Returns its status.
 int handle_end(int program, int status, const char *error);
-
-// Records the first mistake.
-void report(const char *what);
 
 // ---- examples 14 and 15 (services.c) -------------------------------------------------------
 

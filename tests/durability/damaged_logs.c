@@ -16,10 +16,8 @@
 static char good[LOG_BEGIN + RECORDS * SPACE];
 
 static void expect(bool is_right, const char *what, size_t where) {
-    char text[128];
-    snprintf(text, sizeof(text), "%s (%zu)", what, where);
     if (!is_right)
-        report(text);
+        report("%s (%zu)", what, where);
 }
 
 // A server that accepts its log gets a stop signal at once.

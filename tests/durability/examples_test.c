@@ -125,15 +125,9 @@ static unsigned clients;      // that run at once
 static unsigned server_count; // servers that are started, one after the other
 static struct module modules[PROGRAMS_MAX];
 static char file[32];
-static char wrong[200]; // the first mistake
 static bool is_claimed;
 static unsigned listened, ended[PROGRAMS_MAX]; // servers that have listened, successes
 static unsigned starts, known[PROGRAMS_MAX];   // of the owner, now and at a program's start
-
-void report(const char *what) {
-    if (!*wrong)
-        snprintf(wrong, sizeof(wrong), "%s", what);
-}
 
 // What fill_block() of the examples writes for a number.
 static char blocks[LOG_ENTRIES][BLOCKS_FILLED * BLOCK_SIZE];
@@ -334,10 +328,10 @@ static const char *check(void *argument) {
     for (unsigned program = 0; chosen->has_no_effect && program <= clients; program++)
         if (ended[program] < server_count)
             report("a program has failed");
-    return *wrong ? wrong : NULL;
+    return first_mistake();
 }
 
-static bool run(const char *name, uint64_t schedules, uint64_t seed) {
+static bool run(char *argv[]) {
     static int numbers[PROGRAMS_MAX];
     struct rdma_sim_program programs[PROGRAMS_MAX] = {
         {1, run_server, NULL, "server"}, [WATCHER] = {1, watch, NULL, "watcher"}};
@@ -361,24 +355,22 @@ static bool run(const char *name, uint64_t schedules, uint64_t seed) {
     const struct rdma_sim_memory memory = {example->owner == SERVER ? 1 : 2, file_bytes,
                                            file_size, 0};
     const struct rdma_sim_test test = {
-        .options = {.hosts = 1 + clients, .device = chosen->device, .seed = seed},
+        .options = {.hosts = 1 + clients, .device = chosen->device},
         .programs = programs,
         .program_count = 1 + clients + example->has_log,
         .check = check,
-        .schedules = schedules ? schedules : chosen->schedules,
+        .schedules = chosen->schedules,
         .faults = chosen->faults,
         .search = chosen->search,
         .memories = &memory,
         .memory_count = 1, // also without a file, so that power fails
         .platform = chosen->platform,
         .flags = form ? 0 : RDMA_SIM_TEST_LEAKS};
-    char title[64];
     const int fd = memfd_create("pmem", 0);
     if (fd < 0 || ftruncate(fd, (off_t)file_size))
         return false;
     snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
-    snprintf(title, sizeof(title), "%s %s", name, chosen->name);
-    return explore_and_print(&test, title);
+    return explore_and_print(&test, 2, argv);
 }
 
 int main(int argc, char *argv[]) {
@@ -388,10 +380,7 @@ int main(int argc, char *argv[]) {
                 !strcmp(argv[2], configurations[k].name)) {
                 example = &examples[i];
                 chosen = &configurations[k];
-                return run(argv[1], argc > 3 ? strtoull(argv[3], NULL, 10) : 0,
-                           argc > 4 ? strtoull(argv[4], NULL, 10) : 0)
-                           ? EXIT_SUCCESS
-                           : EXIT_FAILURE;
+                return run(argv) ? EXIT_SUCCESS : EXIT_FAILURE;
             }
     fprintf(stderr, "usage: examples EXAMPLE CONFIGURATION [SCHEDULES [SEED]]\n");
     return EXIT_FAILURE;

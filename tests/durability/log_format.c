@@ -42,6 +42,8 @@ uint64_t number_of(size_t place, uint64_t word) {
 
 bool read_record(const char *log, size_t begin, uint64_t number, struct record *record) {
     uint32_t size;
+    if (begin + RECORD_HEADER > LOG_SIZE)
+        return false;
     memcpy(&record->checksum, log + begin, sizeof(record->checksum));
     memcpy(&size, log + begin + 4, sizeof(size));
     record->epoch = word_at(log, begin + 16);

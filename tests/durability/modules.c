@@ -87,17 +87,31 @@ int run_module(const struct module *module, int argc, char *argv[]) {
     return module->main(argc, argv);
 }
 
-bool explore_and_print(const struct rdma_sim_test *test, const char *name) {
+bool explore_and_print(const struct rdma_sim_test *test, int names, char *argv[]) {
     struct timespec begin, end;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    struct rdma_sim_test shortened = *test;
+    struct rdma_sim_test chosen = *test;
+    char *const *const more = argv + 1 + names;
+    const uint64_t schedules = more[0] ? strtoull(more[0], NULL, 10) : 0;
+    if (schedules)
+        chosen.schedules = schedules;
+    if (more[0] && more[1])
+        chosen.options.seed = strtoull(more[1], NULL, 10);
     if (getenv("SHORTENING"))
-        shortened.shortening = (unsigned)atoi(getenv("SHORTENING"));
-    const int found = rdma_sim_explore(&shortened);
+        chosen.shortening = (unsigned)atoi(getenv("SHORTENING"));
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const int found = rdma_sim_explore(&chosen);
     clock_gettime(CLOCK_MONOTONIC, &end);
-    printf("%s: %s, %.1f s\n", name, found ? rdma_sim_error() : "nothing found",
+    for (int i = 1; i <= names; i++)
+        printf("%s%s", argv[i], i < names ? " " : ": ");
+    printf("%s, %.1f s\n", found ? rdma_sim_error() : "nothing found",
            (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
     return found == 0;
+}
+
+int64_t now_ms(void) {
+    struct timespec now;
+    rdma_sim_clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 bool is_name_of(const char *known, const char *name, int *form) {

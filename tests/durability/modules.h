@@ -27,8 +27,13 @@ struct module load_module(const char *name);
 // Starts a program, and returns the status of its end.
 int run_module(const struct module *module, int argc, char *argv[]);
 
-// Runs a test, and prints its finding and its time. Returns false if it has a finding.
-bool explore_and_print(const struct rdma_sim_test *test, const char *name);
+// Runs a test, and prints its finding and its time. The first arguments, `names` of them, are
+// its name; a number of schedules and a first seed may follow. Returns false if it has a
+// finding.
+bool explore_and_print(const struct rdma_sim_test *test, int names, char *argv[]);
+
+// The time of the fabric in milliseconds.
+int64_t now_ms(void);
 
 // Returns true if the name is the known one, or continues a known one that ends with a dash by
 // the number of a form. *form: 0 without one.

@@ -10,9 +10,9 @@
 #include "common.h"
 #include "modules.h"
 #include "operations/operations.h"
+#include "report.h"
 
 #include <rdma-sim.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,6 @@ static const struct configuration {
 
 static const struct configuration *chosen;
 static char bytes[OWN + DESCRIPTION_SIZE] __attribute__((aligned(64)));
-static char wrong[200]; // the first mistake
 
 // The plain model.
 static uint64_t words[WORDS];
@@ -99,14 +98,6 @@ static void persist(const void *ptr, size_t size) {
 
 struct memory server_memory = {
     .ptr = bytes, .size = sizeof(bytes), .is_pmem = true, .persist = persist, .fd = -1};
-
-__attribute__((format(printf, 1, 2))) static void report(const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    if (!*wrong)
-        vsnprintf(wrong, sizeof(wrong), format, values);
-    va_end(values);
-}
 
 static bool has_value(unsigned word, uint64_t value) {
     return memcmp(bytes + word * sizeof(value), &value, sizeof(value)) == 0;
@@ -208,7 +199,7 @@ static const char *check(void *argument) {
     check_words(NULL);
     if (chosen->has_no_effect && served < CLIENTS)
         report("a program has failed");
-    return *wrong ? wrong : NULL;
+    return first_mistake();
 }
 
 // ---- the programs --------------------------------------------------------------------------
@@ -261,17 +252,17 @@ static int watch(void *argument) {
     return EXIT_SUCCESS;
 }
 
-static bool run(const struct configuration *configuration, uint64_t schedules, uint64_t seed) {
+static bool run(const struct configuration *configuration, char *argv[]) {
     const struct rdma_sim_program programs[] = {{1, run_server, NULL, "server"},
                                                 {2, run_client, NULL, "client"},
                                                 {1, watch, NULL, "watcher"}};
     const struct rdma_sim_memory memory = {1, bytes, sizeof(bytes), 0};
     const struct rdma_sim_test test = {
-        .options = {.device = configuration->device, .seed = seed},
+        .options = {.device = configuration->device},
         .programs = programs,
         .program_count = configuration->is_emulated ? 3 : 2, // emulated: requests pass others
         .check = check,
-        .schedules = schedules ? schedules : configuration->schedules,
+        .schedules = configuration->schedules,
         .faults = configuration->faults ? configuration->faults : "all",
         .search = configuration->search,
         .memories = &memory,
@@ -283,16 +274,13 @@ static bool run(const struct configuration *configuration, uint64_t schedules, u
     server = load_module(module);
     snprintf(module, sizeof(module), "%s-client", configuration->modules);
     client = load_module(module);
-    return explore_and_print(&test, configuration->name);
+    return explore_and_print(&test, 1, argv);
 }
 
 int main(int argc, char *argv[]) {
     for (size_t i = 0; i < sizeof(configurations) / sizeof(*configurations); i++)
         if (argc > 1 && strcmp(argv[1], configurations[i].name) == 0)
-            return run(&configurations[i], argc > 2 ? strtoull(argv[2], NULL, 10) : 0,
-                       argc > 3 ? strtoull(argv[3], NULL, 10) : 0)
-                       ? EXIT_SUCCESS
-                       : EXIT_FAILURE;
+            return run(&configurations[i], argv) ? EXIT_SUCCESS : EXIT_FAILURE;
     fprintf(stderr, "usage: operations CONFIGURATION [SCHEDULES [SEED]]\n");
     return EXIT_FAILURE;
 }

@@ -90,13 +90,6 @@ unsigned log_servers(void);     // without the foreign ones
 unsigned lines_of(int program); // of its standard input
 void stop_program(int program); // a server
 
-int64_t now_ms(void);
-
-// Records the first mistake, with the line.
-void report_line(const char *what, const char *line);
-// Returns the first mistake, or NULL.
-const char *first_mistake(void);
-
 // Checks all logs. Only a program knows what a power failure may change.
 void check_logs(bool is_program);
 // Returns true if a server has no valid log, or if a power failure can leave none.

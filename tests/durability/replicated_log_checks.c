@@ -4,6 +4,7 @@
 // replicated_log_checks.c -- the invariants of example 14: no committed record is lost or
 // changed, and no power failure leaves a damaged log
 
+#include "modules.h"
 #include "replicated_log.h"
 
 #include <rdma-sim.h>
@@ -20,7 +21,6 @@ struct state states[PROGRAMS_MAX];
 char committed_lines[1 << 14];
 bool log_exists;
 
-static char wrong[256]; // the first mistake
 static struct committed {
     uint64_t number;
     uint32_t checksum;
@@ -31,35 +31,6 @@ static struct held {
     unsigned visible, certain;
     uint32_t checksums[RECORDS_MAX];
 } all_held[SERVERS_MAX];
-
-int64_t now_ms(void) {
-    struct timespec now;
-    rdma_sim_clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-void report(const char *what) {
-    if (!*wrong)
-        fprintf(stderr, "MISTAKE: %s\n", what);
-    if (!*wrong)
-        snprintf(wrong, sizeof(wrong), "%s", what);
-}
-
-void report_line(const char *what, const char *line) {
-    char text[256];
-    snprintf(text, sizeof(text), "%s: %.*s", what, (int)strcspn(line, "\n"), line);
-    report(text);
-}
-
-static void report_server(unsigned server, const char *what) {
-    char text[256];
-    snprintf(text, sizeof(text), "server%u: %s", server + 1, what);
-    report(text);
-}
-
-const char *first_mistake(void) {
-    return *wrong ? wrong : NULL;
-}
 
 // ---- the logs ------------------------------------------------------------------------------
 
@@ -86,25 +57,26 @@ static void check_header(unsigned server, bool is_program) {
     for (unsigned i = values_of(log, EPOCH_PLACE, is_program, values); i-- > 0;) {
         const uint64_t epoch = number_of(EPOCH_PLACE, values[i]);
         if (epoch > UINT32_MAX)
-            report_server(server, "the epoch is damaged");
+            report("server%u: the epoch is damaged", server + 1);
         if (setting->foreign && epoch > FOREIGN_EPOCH && server < log_servers())
-            report_server(server, "stores the epoch of a client of another log");
+            report("server%u: stores the epoch of a client of another log", server + 1);
         counts |= epoch > 0;
     }
     for (unsigned i = values_of(log, IDENTITY_PLACE, is_program, values); i-- > 0;) {
         const uint64_t identity = number_of(IDENTITY_PLACE, values[i]);
         if (identity > UINT32_MAX)
-            report_server(server, "the identity is damaged");
+            report("server%u: the identity is damaged", server + 1);
         if (counts && !identity)
-            report_server(server, "the log has an epoch but no identity");
+            report("server%u: the log has an epoch but no identity", server + 1);
     }
 }
 
 // Returns true if the part of the header that never changes can be right.
 static bool can_be_log(const char *log, bool is_program) {
-    char header[LOG_BEGIN] = {0};
+    static char header[LOG_BEGIN];
     uint64_t values[VALUES_MAX];
-    make_empty_log(header, 0, 0);
+    if (!is_log(header))
+        make_empty_log(header, 0, 0);
     for (size_t place = FIXED_BEGIN; place < FIXED_END + WORD; place += WORD) {
         bool can_be = false;
         for (unsigned i = values_of(log, place, is_program, values); i-- > 0;)
@@ -169,25 +141,26 @@ unsigned count_without_log(bool is_program) {
     return count;
 }
 
-static void check_committed(const struct committed *record, unsigned missing, bool is_certain) {
-    unsigned holders = 0;
-    char text[128];
-    for (unsigned i = 0; i < setting->servers; i++) {
-        const struct held *const held = &all_held[i];
-        holders += record->number < (is_certain ? held->certain : held->visible) &&
-                   held->checksums[record->number] == record->checksum;
-    }
-    snprintf(text, sizeof(text), "record %u was committed, but only %u of %u servers %s",
-             (unsigned)record->number, holders, log_servers(),
-             is_certain ? "keep it after a power failure" : "hold it");
-    if (holders + missing <= log_servers() / 2)
-        report(text);
+static void check_committed(bool is_program) {
+    const unsigned missing =
+        setting->loses_memory || setting->damages_header ? count_without_log(is_program) : 0;
+    for (const struct committed *each = committed; each < committed + committed_count; each++)
+        for (int certain = 0; certain < 2; certain++) {
+            unsigned holders = 0;
+            for (unsigned i = 0; i < setting->servers; i++) {
+                const struct held *const held = &all_held[i];
+                holders += each->number < (certain ? held->certain : held->visible) &&
+                           held->checksums[each->number] == each->checksum;
+            }
+            if (holders + missing <= log_servers() / 2)
+                report("record %u was committed, but only %u of %u servers %s",
+                       (unsigned)each->number, holders, log_servers(),
+                       certain ? "keep it after a power failure" : "hold it");
+        }
 }
 
 void check_logs(bool is_program) {
-    const unsigned missing =
-        setting->loses_memory || setting->damages_header ? count_without_log(is_program) : 0;
-    if (*wrong || setting->is_damaged || (setting->make_log && is_program))
+    if (first_mistake() || setting->is_damaged || (setting->make_log && is_program))
         return;
     for (unsigned i = 0; i < setting->servers; i++) {
         if (states[i].is_replaced) {
@@ -196,11 +169,9 @@ void check_logs(bool is_program) {
         }
         const char *const defect = read_log(i, is_program, &all_held[i]);
         if (defect)
-            report_server(i, defect);
+            report("server%u: %s", i + 1, defect);
     }
-    for (unsigned i = 0; i < committed_count; i++)
-        for (int certain = 0; certain < 2; certain++)
-            check_committed(&committed[i], missing, certain);
+    check_committed(is_program);
 }
 
 // ---- lines ---------------------------------------------------------------------------------
@@ -292,7 +263,7 @@ static void check_client_line(int program, const char *line) {
     const size_t length = strlen(committed_lines);
     snprintf(committed_lines + length, sizeof(committed_lines) - length, "%s", line);
     committed[committed_count++] = (struct committed){number, checksum};
-    check_logs(true);
+    check_committed(true);
 }
 
 void handle_line(int program, const char *line) {

@@ -191,7 +191,7 @@ static bool await_start(int program) {
 
 static void add_fault(const char *fault) {
     if (rdma_sim_fault(fault))
-        report(rdma_sim_error());
+        report("%s", rdma_sim_error());
 }
 
 // A program that has failed leaves objects of its device, which end with its process: it is
@@ -368,11 +368,9 @@ static void make_logs(void) {
     log_exists = setting->make_log != NULL;
 }
 
-static bool run(const char *name, const struct configuration *chosen, uint64_t schedules,
-                uint64_t seed) {
+static bool run(const struct configuration *chosen, char *argv[]) {
     struct rdma_sim_program programs[PROGRAMS_MAX];
     struct rdma_sim_memory memories[SERVERS_MAX];
-    char title[64];
     is_whole_script = !strcmp(chosen->name, "script");
     load_programs(programs);
     if (setting->is_damaged)
@@ -386,19 +384,18 @@ static bool run(const char *name, const struct configuration *chosen, uint64_t s
         memories[i] = (struct rdma_sim_memory){i + 1, logs[i], LOG_SIZE, 0};
     }
     const struct rdma_sim_test test = {
-        .options = {.hosts = last_client() + 1, .device = chosen->device, .seed = seed},
+        .options = {.hosts = last_client() + 1, .device = chosen->device},
         .programs = programs,
         .program_count = setting->is_damaged ? 1 : last_client() + 1,
         .check = check,
-        .schedules = schedules ? schedules : chosen->schedules,
+        .schedules = chosen->schedules,
         .faults = chosen->faults,
         .search = chosen->search,
         .memories = memories,
         .memory_count = setting->servers,
         .platform = chosen->platform,
         .flags = RDMA_SIM_TEST_RECOVERS | RDMA_SIM_TEST_LEAKS};
-    snprintf(title, sizeof(title), "%s %s", name, chosen->name);
-    return explore_and_print(&test, title);
+    return explore_and_print(&test, 2, argv);
 }
 
 int main(int argc, char *argv[]) {
@@ -411,8 +408,5 @@ int main(int argc, char *argv[]) {
         fprintf(stderr, "usage: replicated_log SETTING CONFIGURATION [SCHEDULES [SEED]]\n");
         return EXIT_FAILURE;
     }
-    return run(argv[1], chosen, argc > 3 ? strtoull(argv[3], NULL, 10) : 0,
-               argc > 4 ? strtoull(argv[4], NULL, 10) : 0)
-               ? EXIT_SUCCESS
-               : EXIT_FAILURE;
+    return run(chosen, argv) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
